@@ -1,0 +1,32 @@
+"""Client of the haplan planner. The wire documents are in `haplan_client.schema`."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from haplan_client.client import AsyncClient, Client
+    from haplan_client.errors import (
+        HaplanClientError,
+        InvalidRequestError,
+        NotFoundError,
+        ServerError,
+        TransportError,
+    )
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "HaplanClientError",
+    "InvalidRequestError",
+    "NotFoundError",
+    "ServerError",
+    "TransportError",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load the client, and with it httpx, only when it is asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from haplan_client import client, errors
+
+    return getattr(client if name.endswith("Client") else errors, name)

@@ -1,0 +1,1 @@
+"""The faces of haplan: command line and HTTP service."""
