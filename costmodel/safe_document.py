@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import yaml
 
@@ -34,16 +34,15 @@ def load_document(source: Path | str | bytes, *, max_bytes: int = MAX_BYTES) -> 
     document that is refused unread and `InputError` for one that is malformed.
     """
     name = str(source) if isinstance(source, Path) else ""
-    text = _read_file(source, max_bytes) if isinstance(source, Path) else _as_text(source, max_bytes)
+    if isinstance(source, Path):
+        text = _read_file(source, max_bytes)
+    else:
+        text = _as_text(source, max_bytes)
     value = _parse(text, name, is_json=name.endswith(".json"))
     _check_tree(value, name)
     if not isinstance(value, dict):
-        raise InputError.of(
-            field=name,
-            value=value,
-            rule="must be a mapping of fields to values",
-            fix="write `field: value` lines, or pass a Path if a file was meant",
-        )
+        fix = "write `field: value` lines, or pass a Path if a file was meant"
+        raise _refused(name, value, "must be a mapping of fields to values", fix)
     return cast("dict[str, Any]", value)
 
 
@@ -105,22 +104,34 @@ def _parse_json(text: str, name: str) -> object:
         raise _malformed(name, str(error), "correct the JSON there") from error
 
 
+def _core_schema() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    number = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+    rules = {
+        "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+        "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+        "int": (r"[-+]?[0-9]{1,300}", list("-+0123456789")),
+        "float": (rf"{number}|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", list("-+.0123456789")),
+    }
+    resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for kind, (pattern, firsts) in rules.items():
+        for first in firsts:
+            rule = (f"tag:yaml.org,2002:{kind}", re.compile(rf"^(?:{pattern})$"))
+            resolvers.setdefault(first, []).append(rule)
+    return resolvers
+
+
 class _Loader(yaml.CSafeLoader):
     """Core schema of YAML 1.2 without anything that builds more than data."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+    yaml_implicit_resolvers = _core_schema()
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key_node, _ in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
             key: object = key_node.value
             if not isinstance(key, str) or key_node.tag != "tag:yaml.org,2002:str":
-                raise InputError.of(
-                    field=_position(key_node.start_mark),
-                    value=key,
-                    rule="must be text to be a key",
-                    fix="put it in quotes",
-                )
+                where = _position(key_node.start_mark)
+                raise _refused(where, key, "must be text to be a key", "put it in quotes")
             if key in seen:
                 raise _duplicate(_position(key_node.start_mark), key)
             seen.add(key)
@@ -128,48 +139,34 @@ class _Loader(yaml.CSafeLoader):
 
 
 def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
-    return int(cast("str", loader.construct_scalar(node)))
+    return int(loader.construct_scalar(node))
 
 
 def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float:
-    return float(cast("str", loader.construct_scalar(node)).lower().replace(".inf", "inf").replace(".nan", "nan"))
+    text = loader.construct_scalar(node).lower()
+    return float(text.replace(".inf", "inf").replace(".nan", "nan"))
 
 
-def _build_loader() -> type[_Loader]:
-    rules = {
-        "null": (r"~|null|Null|NULL|", "~nN\0"),
-        "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
-        "int": (r"[-+]?[0-9]{1,300}", "-+0123456789"),
-        "float": (
-            r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-            "-+.0123456789",
-        ),
-    }
-    for kind, (pattern, first) in rules.items():
-        firsts = ["" if character == "\0" else character for character in first]
-        _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(rf"^(?:{pattern})$"), firsts)
-    _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
-    _Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
-    return _Loader
-
-
-_LOADER = _build_loader()
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 
 
 def _parse_yaml(text: str, name: str) -> object:
     try:
         _check_events(text, name)
-        return yaml.load(text, Loader=_LOADER)  # noqa: S506 (a CSafeLoader with fewer rules)
+        return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = _position(mark) if mark is not None else ""
         problem = str(getattr(error, "problem", None) or error).splitlines()[0]
+        if "nesting depth" in problem:
+            raise _too_deep(name) from error
         raise _malformed(f"{name} {where}".strip(), problem, "correct the YAML there") from error
 
 
 def _check_events(text: str, name: str) -> None:
     depth = nodes = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.NodeEvent):
             nodes += 1
             _check_node_event(event, name)
@@ -187,7 +184,9 @@ def _check_events(text: str, name: str) -> None:
 def _check_node_event(event: yaml.NodeEvent, name: str) -> None:
     where = f"{name} {_position(event.start_mark)}".strip()
     if event.anchor is not None:
-        raise _unsafe(where, event.anchor, "must not use YAML anchors or aliases", "write the value out")
+        raise _unsafe(
+            where, event.anchor, "must not use YAML anchors or aliases", "write the value out"
+        )
     tag = getattr(event, "tag", None)
     if tag is not None and tag != "!":
         raise _unsafe(where, tag, "must not use YAML tags", "remove the tag")
@@ -206,9 +205,8 @@ def _check_tree(root: object, name: str) -> None:
             items = enumerate(cast("list[object]", value))
             stack += [(child, depth + 1, f"{path}/{index}") for index, child in items]
         elif isinstance(value, float | int) and not _is_finite(value):
-            raise InputError.of(
-                field=f"{name} {path}".strip(), value=value, rule="must be a finite number", fix="write a finite number"
-            )
+            where = f"{name} {path}".strip()
+            raise _refused(where, value, "must be a finite number", "write a finite number")
 
 
 def _is_finite(number: float) -> bool:
@@ -222,23 +220,26 @@ def _position(mark: Any) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
-def _unsafe(name: str, value: object, rule: str, fix: str) -> UnsafeDocumentError:
-    error = UnsafeDocumentError.of(field=name, value=value, rule=rule, fix=fix)
-    assert isinstance(error, UnsafeDocumentError)
-    return error
+def _refused(where: str, value: object, rule: str, fix: str) -> InputError:
+    return InputError.of(field=where, value=value, rule=rule, fix=fix)
+
+
+def _unsafe(where: str, value: object, rule: str, fix: str) -> UnsafeDocumentError:
+    return UnsafeDocumentError.of(field=where, value=value, rule=rule, fix=fix)
 
 
 def _too_large(name: str, size: int, max_bytes: int) -> UnsafeDocumentError:
     return _unsafe(name, size, f"must have at most {max_bytes} bytes", "give a smaller document")
 
 
-def _too_deep(name: str) -> NoReturn:
-    raise _unsafe(name, "deeper nesting", f"must nest at most {MAX_DEPTH} levels", "flatten the document")
+def _too_deep(name: str) -> UnsafeDocumentError:
+    rule = f"must nest at most {MAX_DEPTH} levels"
+    return _unsafe(name, "deeper nesting", rule, "flatten the document")
 
 
 def _duplicate(where: str, key: str) -> InputError:
-    return InputError.of(field=where, value=key, rule="must name every key once", fix=f"remove one {key!r}")
+    return _refused(where, key, "must name every key once", f"remove one {key!r}")
 
 
-def _malformed(name: str, problem: str, fix: str) -> InputError:
-    return InputError.of(field=name, value=problem, rule="must be a readable document", fix=fix)
+def _malformed(where: str, problem: str, fix: str) -> InputError:
+    return _refused(where, problem, "must be a readable document", fix)
