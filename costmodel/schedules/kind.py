@@ -1,0 +1,34 @@
+"""What a pipeline schedule has to offer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Simulate = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, int], tuple[float, FloatArray]]
+Formula = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, int], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleKind:
+    """A schedule: the order in which every stage runs its forwards and backwards.
+
+    All functions take forward_s[p], backward_s[p] (seconds of one micro-batch on each stage),
+    p2p_forward_s[p - 1], p2p_backward_s[p - 1] (seconds to hand an activation from stage i to
+    i + 1 and a gradient back) and the number of micro-batches.
+
+    simulate: exact event simulation; the makespan and the end of each stage's last backward.
+    lower_bound: proven never to exceed the simulated makespan (``docs/theory``).
+    closed_form: quick estimate for sorting; no bound on either side.
+    in_flight: (num_stages, stage, microbatches) -> micro-batches whose activations a stage keeps.
+    order: (num_stages, stage, microbatches) -> the stage's passes, ``(is_backward, microbatch)``.
+    """
+
+    name: str
+    simulate: Simulate
+    lower_bound: Formula
+    closed_form: Formula
+    in_flight: Callable[[int, int, int], int]
+    order: Callable[[int, int, int], tuple[tuple[bool, int], ...]]
