@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
+from typing import TypeAlias
 
-type Attribute = int | float | str | bool
+Attribute: TypeAlias = int | float | str | bool
 
 TOKEN = "token"
 """Name of the implicit leading dimension of every tensor: tokens of one micro-batch."""

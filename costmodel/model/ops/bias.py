@@ -1,0 +1,3 @@
+"""Cost of `bias` ops: bound by memory bandwidth."""
+
+from costmodel.model.ops.work import moves as work

@@ -1,0 +1,3 @@
+"""Cost of `norm` ops: bound by memory bandwidth."""
+
+from costmodel.model.ops.work import moves as work

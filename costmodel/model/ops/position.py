@@ -1,0 +1,3 @@
+"""Cost of `position` ops: bound by memory bandwidth."""
+
+from costmodel.model.ops.work import moves as work

@@ -1,0 +1,3 @@
+"""Cost of `rotary` ops: bound by memory bandwidth."""
+
+from costmodel.model.ops.work import moves as work

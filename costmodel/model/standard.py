@@ -1,0 +1,101 @@
+"""Keys that most decoder-only configs share, and the model they describe.
+
+Names and defaults are those of the configuration classes of Hugging Face transformers
+(https://huggingface.co/docs/transformers).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from costmodel.model.builder import RMS, Norm
+from costmodel.model.config import Config
+from costmodel.model.graph import Block, ModelGraph
+from costmodel.model.parts import Attention
+from costmodel.model.stack import TIED_HEAD, Stack, embedding_block, head_block
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Sizes of a decoder: hidden width, vocabulary, layers, heads."""
+
+    hidden: int
+    vocab: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    positions: int | None
+    tied: bool
+
+
+def read_sizes(config: Config, *, tied: bool = False) -> Sizes:
+    """The common keys. An explicit head_dim wins; kv heads missing or null are the heads."""
+    hidden = config.size("hidden_size", "n_embd", "d_model")
+    heads = config.size("num_attention_heads", "n_head", "n_heads")
+    return Sizes(
+        hidden=hidden,
+        vocab=config.size("vocab_size"),
+        layers=read_layers(config),
+        heads=heads,
+        kv_heads=config.size("num_key_value_heads", default=heads),
+        head_dim=read_head_dim(config, hidden, heads),
+        positions=config.optional_size("max_position_embeddings", "n_positions", "seq_length"),
+        tied=config.flag("tie_word_embeddings", default=tied),
+    )
+
+
+def read_layers(config: Config, *keys: str) -> int:
+    """Number of layers, at most 4,096."""
+    names = keys or ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    layers = config.size(*names)
+    if layers > 4096:
+        config.refuse(names[0], "must be at most 4096", "correct the number of layers")
+        return 1
+    return layers
+
+
+def read_head_dim(config: Config, hidden: int, heads: int) -> int:
+    """Explicit head_dim, where 0 and negative mean absent, else hidden / heads."""
+    explicit = config.optional_size("head_dim")
+    if explicit is not None:
+        return explicit
+    if config.has("num_attention_heads") and hidden % heads:
+        fix = "correct num_attention_heads or give head_dim"
+        config.refuse("hidden_size", f"must be a multiple of the {heads} heads", fix)
+    return max(1, hidden // heads)
+
+
+def grouped(config: Config, sizes: Sizes) -> Attention:
+    """Grouped-query attention of these sizes; families ``replace`` what differs."""
+    if sizes.heads % sizes.kv_heads:
+        fix = f"use a divisor of {sizes.heads}"
+        config.refuse("num_key_value_heads", "must divide the number of heads", fix)
+    return Attention(
+        heads=sizes.heads, kv_heads=sizes.kv_heads, qk_dim=sizes.head_dim, v_dim=sizes.head_dim
+    )
+
+
+def decoder_model(
+    config: Config,
+    family: str,
+    sizes: Sizes,
+    layers: Sequence[Block],
+    *,
+    norm: Norm = RMS,
+    head_bias: bool = False,
+) -> ModelGraph:
+    """Embedding, these layers, final norm and head."""
+    return Stack(
+        prologue=(embedding_block(sizes.hidden, sizes.vocab),),
+        layers=layers,
+        epilogue=(head_block(sizes.hidden, sizes.vocab, norm, bias=head_bias),),
+        ties=(TIED_HEAD,) if sizes.tied else (),
+        max_sequence_length=sizes.positions,
+    ).graph(config, family)
+
+
+def sparse_layers(config: Config, layers: int) -> list[bool]:
+    """Qwen's rule for which layers have experts: every n-th, unless listed as dense."""
+    step = config.size("decoder_sparse_step", default=1)
+    dense = config.items("mlp_only_layers") or []
+    return [index not in dense and (index + 1) % step == 0 for index in range(layers)]
