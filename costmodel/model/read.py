@@ -1,0 +1,143 @@
+"""Reads a model from a name, a file or a document into a ModelGraph."""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from haplan_client.schema.graph import GraphDocument
+from pydantic import ValidationError
+
+from costmodel.errors import InputError, UnknownNameError, Violation, did_you_mean, suggest
+from costmodel.model.config import Config
+from costmodel.model.document import SCHEMA, graph_from
+from costmodel.model.family import Family, families, family_of_type
+from costmodel.model.graph import ModelGraph
+from costmodel.model.rules import check_graph
+from costmodel.safe_document import load_document
+
+_CATALOGUE = Path(__file__).parent / "catalogue"
+
+
+@cache
+def model_names() -> tuple[str, ...]:
+    """Short names of the bundled models."""
+    return tuple(sorted(path.stem for path in _CATALOGUE.glob("*.json")))
+
+
+def catalogue_config(name: str) -> dict[str, Any]:
+    """The bundled config of that name."""
+    if name not in model_names():
+        raise UnknownNameError(kind="model", name=name, known=model_names())
+    return json.loads((_CATALOGUE / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def load_model(
+    source: str | Path | Mapping[str, Any], *, as_family: str | None = None
+) -> ModelGraph:
+    """The graph of a model.
+
+    source: a name of ``model_names()``; the path of a Hugging Face ``config.json``, of a directory
+        with one, or of a haplan graph (JSON or YAML); or a mapping, ``{"config": {...}}`` or
+        ``{"graph": {...}}``.
+    as_family: reads the config by this family's rules, whatever its ``model_type`` says.
+
+    Raises InputError with every violation.
+    """
+    if isinstance(source, Mapping):
+        return _from_mapping(source, as_family)
+    if isinstance(source, str) and source in model_names():
+        return read_config(catalogue_config(source), name=source, as_family=as_family)
+    path = Path(source)
+    if path.is_dir():
+        path = path / "config.json"
+    if not path.is_file():
+        raise _no_such_model(str(source))
+    document = _load(path)
+    if document.get("schema") == SCHEMA:
+        return read_graph(document)
+    name = path.parent.name if path.stem == "config" else path.stem
+    return read_config(document, name=name, as_family=as_family)
+
+
+def read_config(
+    document: Mapping[str, Any], *, name: str = "", as_family: str | None = None
+) -> ModelGraph:
+    """The graph of a Hugging Face config."""
+    return _family(document, as_family).build(Config(document, name=name))
+
+
+def read_graph(document: Mapping[str, Any]) -> ModelGraph:
+    """The graph of a haplan graph document."""
+    try:
+        GraphDocument.model_validate(document)
+    except ValidationError as error:
+        raise InputError(_violation(dict(item)) for item in error.errors()) from error
+    graph = graph_from(document)
+    check_graph(graph)
+    return graph
+
+
+def _from_mapping(source: Mapping[str, Any], as_family: str | None) -> ModelGraph:
+    keys = [key for key in ("config", "graph") if isinstance(source.get(key), Mapping)]
+    if len(keys) != 1 or len(source) != 1:
+        rule = "must have exactly one of `config` and `graph`"
+        fix = 'write {"config": {...}} or {"graph": {...}}'
+        raise InputError.of(field="", value=sorted(map(str, source)), rule=rule, fix=fix)
+    if keys == ["graph"]:
+        return read_graph(source["graph"])
+    return read_config(source["config"], as_family=as_family)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """The document; the infinities that some configs hold (Mamba's time step) read as null."""
+    try:
+        return load_document(path)
+    except InputError as error:
+        if not all("finite" in violation.rule for violation in error.violations):
+            raise
+    text = path.read_text(encoding="utf-8-sig")
+    return load_document(re.sub(r"(?<=[\s:\[,])-?(?:Infinity|NaN)(?=[\s,\]}])", "null", text))
+
+
+def _family(document: Mapping[str, Any], as_family: str | None) -> Family:
+    if as_family is not None:
+        if as_family in families():
+            return families()[as_family]
+        known = family_of_type()
+        if as_family in known:
+            return known[as_family]
+        raise UnknownNameError(kind="family", name=as_family, known=families(), field="as_family")
+    model_type = document.get("model_type")
+    if isinstance(model_type, str) and model_type in family_of_type():
+        return family_of_type()[model_type]
+    raise InputError.of(
+        field="/model_type",
+        value="nothing" if model_type is None else model_type,
+        rule="must be a model type that haplan reads",
+        fix=_offer(str(model_type or "")),
+    )
+
+
+def _offer(model_type: str) -> str:
+    near = [family_of_type()[name].name for name in suggest(model_type, family_of_type())]
+    families_near = " or ".join(f"--as-family {name}" for name in dict.fromkeys(near))
+    known = ", ".join(sorted(families()))
+    return (
+        f"if its layers are those of a known family read it with {families_near or '--as-family F'}"
+        f" (F one of {known}), or give the block graph itself"
+    )
+
+
+def _no_such_model(source: str) -> InputError:
+    fix = did_you_mean(suggest(source, model_names()), model_names())
+    rule = "must be a bundled model name, a config.json, its directory or a haplan graph"
+    return InputError.of(field="model", value=source, rule=rule, fix=fix)
+
+
+def _violation(error: Mapping[str, Any]) -> Violation:
+    pointer = "".join(f"/{part}" for part in error["loc"])
+    fix = "see docs/models.md for the graph format"
+    return Violation(field=pointer, value=error.get("input"), rule=error["msg"], fix=fix)
