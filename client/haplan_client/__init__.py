@@ -1,5 +1,6 @@
 """Client of the haplan planner. The wire documents are in `haplan_client.schema`."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -8,6 +9,7 @@ if TYPE_CHECKING:
         HaplanClientError,
         InvalidRequestError,
         NotFoundError,
+        ResponseError,
         ServerError,
         TransportError,
     )
@@ -18,6 +20,7 @@ __all__ = [
     "HaplanClientError",
     "InvalidRequestError",
     "NotFoundError",
+    "ResponseError",
     "ServerError",
     "TransportError",
 ]
@@ -27,6 +30,5 @@ def __getattr__(name: str) -> object:
     """Load the client, and with it httpx, only when it is asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from haplan_client import client, errors
-
-    return getattr(client if name.endswith("Client") else errors, name)
+    module = "client" if name.endswith("Client") else "errors"
+    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -1,0 +1,110 @@
+"""Request bodies: what is asked of the service."""
+
+import math
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictInt,
+    StringConstraints,
+    Tag,
+)
+
+MAX_TIME_LIMIT_S = 60.0
+MAX_DEPTH = 32
+
+Count = Annotated[StrictInt, Field(gt=0, le=2**40)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+def _sane(document: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what nests too deep and numbers that are not finite."""
+    stack: list[tuple[object, int]] = [(document, 1)]
+    while stack:
+        value, depth = stack.pop()
+        if depth > MAX_DEPTH:
+            raise ValueError(f"must nest at most {MAX_DEPTH} levels")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError("must hold finite numbers only")
+        if isinstance(value, dict):
+            stack += [(child, depth + 1) for child in cast("dict[str, object]", value).values()]
+        elif isinstance(value, list):
+            stack += [(child, depth + 1) for child in cast("list[object]", value)]
+    return document
+
+
+Document = Annotated[dict[str, Any], AfterValidator(_sane)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class JobDocument(_Body):
+    """One training step's contract; `auto` leaves a choice to the search."""
+
+    global_batch_size: Count = Field(description="sequences per optimizer step")
+    sequence_length: Count = Field(description="tokens per sequence")
+    precision: Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4", "fp32"] = "bf16"
+    optimizer: Literal["adam", "adamw", "sgd-momentum", "sgd"] = "adam"
+    micro_batch_size: Count | Literal["auto"] = "auto"
+    schedule: Name = "auto"
+    recompute: Literal["auto", "none", "selective", "full"] = "auto"
+
+
+class ConfigModel(_Body):
+    """A model given by its Hugging Face configuration."""
+
+    config: Document
+    as_family: Name | None = Field(default=None, description="read an unknown type as this family")
+
+
+class GraphModel(_Body):
+    """A model given as a haplan graph."""
+
+    graph: Document
+
+
+def _kind_of_model(value: object) -> str:
+    if isinstance(value, str):
+        return "name"
+    if isinstance(value, GraphModel):
+        return "graph"
+    return "graph" if isinstance(value, dict) and "graph" in value else "config"
+
+
+Model = Annotated[
+    Annotated[Name, Tag("name")]
+    | Annotated[ConfigModel, Tag("config")]
+    | Annotated[GraphModel, Tag("graph")],
+    Discriminator(_kind_of_model),
+]
+
+
+class Question(_Body):
+    """What is to be trained, on what, and how much of it a step."""
+
+    model: Model = Field(description="a bundled name, a configuration or a graph")
+    cluster: Name | Document = Field(description="a bundled name or a cluster document")
+    job: JobDocument
+
+
+class PlanRequest(Question):
+    """Ask for the fastest layout."""
+
+    target: Name | None = Field(default=None, description="what has to execute the plan")
+    time_limit_s: float = Field(
+        default=10.0, gt=0, le=MAX_TIME_LIMIT_S, description="seconds that the search may take"
+    )
+
+
+class EstimateRequest(Question):
+    """Ask what one given layout costs."""
+
+    layout: Name | Document = Field(
+        description="a layout document, or inline as in `tp=8,pp=16,dp=12`"
+    )

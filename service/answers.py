@@ -1,0 +1,45 @@
+"""What a worker process answers: a document or a problem, both plain values.
+
+Errors are turned into problems in the process where they happen, because an exception that
+crosses a process boundary is rebuilt from its text.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from costmodel.errors import HaplanError
+from haplan_client.schema.errors import Problem
+from haplan_client.schema.requests import EstimateRequest, PlanRequest
+from service.outcomes import problem_of
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A document, or the problem that stands in its way."""
+
+    document: Document = field(default_factory=dict[str, Any])
+    problem: Problem | None = None
+
+
+def answer_plan(body: Document) -> Answer:
+    """Make the plan that a request body asks for."""
+    from service.usecases import make_plan
+
+    return _answer(lambda: make_plan(PlanRequest.model_validate(body)))
+
+
+def answer_estimate(body: Document) -> Answer:
+    """Make the estimate that a request body asks for."""
+    from service.usecases import make_estimate
+
+    return _answer(lambda: make_estimate(EstimateRequest.model_validate(body)))
+
+
+def _answer(work: Callable[[], Document]) -> Answer:
+    try:
+        return Answer(document=work())
+    except HaplanError as error:
+        return Answer(problem=problem_of(error))

@@ -1,0 +1,92 @@
+"""Errors as `application/problem+json` (RFC 9457)."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from costmodel.errors import HaplanError, InputError
+from haplan_client.schema.errors import Problem
+from service.outcomes import problem_of
+from service.violations import violations_of
+
+MEDIA_TYPE = "application/problem+json"
+
+PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {
+        "description": "The request was refused; `errors` names every broken rule",
+        "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
+    },
+    "5XX": {
+        "description": "The service failed or is busy",
+        "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
+    },
+}
+
+
+class ProblemError(HaplanError):
+    """Carries a problem that a worker has already made."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.title)
+        self.problem = problem
+
+
+def problem_response(problem: Problem) -> Response:
+    """The answer that says `problem`."""
+    headers = {"Retry-After": "2"} if problem.status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return Response(
+        problem.model_dump_json(),
+        status_code=problem.status,
+        media_type=MEDIA_TYPE,
+        headers=headers,
+    )
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Answer every kind of error with a problem."""
+    app.add_exception_handler(ProblemError, _handle_problem)
+    app.add_exception_handler(HaplanError, _handle_haplan_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
+    app.add_exception_handler(Exception, _handle_bug)
+
+
+async def _handle_problem(_request: Request, error: Exception) -> Response:
+    return problem_response(error.problem if isinstance(error, ProblemError) else _bug())
+
+
+async def _handle_haplan_error(_request: Request, error: Exception) -> Response:
+    return problem_response(problem_of(error) if isinstance(error, HaplanError) else _bug())
+
+
+async def _handle_validation_error(_request: Request, error: Exception) -> Response:
+    details: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else ()
+    return problem_response(problem_of(InputError(violations_of(details, skip=1))))
+
+
+async def _handle_http_exception(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        return problem_response(_bug())
+    title = HTTPStatus(error.status_code).phrase
+    problem = Problem(title=title, status=error.status_code, detail=str(error.detail))
+    response = problem_response(problem)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _handle_bug(_request: Request, _error: Exception) -> Response:
+    return problem_response(_bug())
+
+
+def _bug() -> Problem:
+    return Problem(
+        type="urn:haplan:problem:internal",
+        title="Something went wrong",
+        status=500,
+        detail="the server's log says more",
+    )

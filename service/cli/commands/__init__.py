@@ -1,0 +1,29 @@
+"""One file per command. What is slow to import is imported when the command runs."""
+
+from collections.abc import Callable
+
+import typer
+
+from service.cli.commands import (
+    chips_command,
+    clusters_command,
+    estimate_command,
+    explain_command,
+    model_command,
+    plan_command,
+    regress_command,
+    serve_command,
+    validate_command,
+)
+
+REGISTER: tuple[Callable[[typer.Typer], None], ...] = (
+    plan_command.register,
+    estimate_command.register,
+    model_command.register,
+    explain_command.register,
+    validate_command.register,
+    chips_command.register,
+    clusters_command.register,
+    regress_command.register,
+    serve_command.register,
+)

@@ -1,0 +1,68 @@
+"""`haplan plan`: the fastest layout."""
+
+from typing import Annotated
+
+import typer
+
+from service.cli import options
+from service.cli.output import Format, emit, progress
+from service.cli.questions import question_of
+from service.outcomes import ExitCode
+
+EXAMPLES = """
+Examples:
+
+    haplan plan llama3-70b hybrid-64 --global-batch-size 1024 --sequence-length 4096
+
+    haplan plan ./config.json ./cluster.yaml --global-batch-size 512 --sequence-length 8192 -o plan.json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan", epilog=EXAMPLES)(plan_command)
+
+
+def plan_command(
+    model: options.Model,
+    cluster: options.Cluster,
+    global_batch_size: options.GlobalBatchSize,
+    sequence_length: options.SequenceLength,
+    precision: options.Precision = "bf16",
+    optimizer: options.Optimizer = "adam",
+    micro_batch_size: options.MicroBatchSize = "auto",
+    schedule: options.Schedule = "auto",
+    recompute: options.Recompute = "auto",
+    target: Annotated[str, typer.Option(help="What has to execute the plan.")] = "runner",
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="S", min=0.01, help="Seconds of search.")
+    ] = 10.0,
+    as_family: options.AsFamily = None,
+    output_format: options.OutputFormat = Format.TEXT,
+    output: options.OutputPath = None,
+) -> int:
+    """Find the parallel layout that trains MODEL fastest on CLUSTER.
+
+    Exit code 3 says that no layout fits, 4 that the time limit came before any plan.
+    """
+    from service.cli.text.plan_text import show_plan
+    from service.inputs import Sources
+    from service.usecases import plan_question
+
+    question = question_of(
+        model,
+        cluster,
+        global_batch_size=global_batch_size,
+        sequence_length=sequence_length,
+        precision=precision,
+        optimizer=optimizer,
+        micro_batch_size=micro_batch_size,
+        schedule=schedule,
+        recompute=recompute,
+    )
+    with progress(f"planning {model} on {cluster} (at most {time_limit:g} s)"):
+        document = plan_question(
+            question, target=target, time_limit_s=time_limit, sources=Sources(as_family=as_family)
+        )
+    emit(document, show_plan, output_format=output_format, path=output)
+    return ExitCode.INFEASIBLE if document["status"] == "infeasible" else ExitCode.OK

@@ -1,0 +1,106 @@
+"""The command `haplan`: runs one command and turns errors into lines and exit codes."""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+
+import typer
+
+from costmodel.errors import HaplanError, InputError
+from service.cli.commands import REGISTER
+from service.cli.questions import option_name
+from service.outcomes import ExitCode, lines_of, outcome_of, problem_of
+
+
+def build_app() -> typer.Typer:
+    """The commands, ready to be run."""
+    app = typer.Typer(
+        name="haplan",
+        help="Plans non-uniform parallel training on mixed accelerator clusters.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for register in REGISTER:
+        register(app)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; the answer is its exit code."""
+    try:
+        return int(build_app()(args=arguments, prog_name="haplan", standalone_mode=False) or 0)
+    except typer.Exit as done:
+        return done.exit_code
+    except HaplanError as error:
+        report(problem_of(error).model_dump(), lines_of(named_by_option(error)), arguments)
+        return outcome_of(error).exit_code
+    except typer.TyperException as error:
+        return report_usage(error, arguments)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except Exception as error:  # noqa: BLE001  the last resort: a bug must not look like a verdict
+        report_bug(error, arguments)
+        return ExitCode.INTERNAL
+
+
+def named_by_option(error: HaplanError) -> HaplanError:
+    """`error` with its fields called what the command line calls them."""
+    if not isinstance(error, InputError):
+        return error
+    return InputError(replace(v, field=option_name(v.field)) for v in error.violations)
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether errors are to be JSON too, also when the arguments could not be parsed."""
+    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    return any(a == "--format=json" or (a, b) == ("--format", "json") for a, b in pairs)
+
+
+def report(problem: dict[str, object], lines: Sequence[str], arguments: Sequence[str]) -> None:
+    """Say on stderr what is wrong."""
+    if wants_json(arguments):
+        sys.stderr.write(json.dumps({"error": problem}, indent=2, default=list) + "\n")
+    else:
+        sys.stderr.writelines(f"haplan: {line}\n" for line in lines)
+
+
+def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
+    """A command line that does not parse is bad input."""
+    message = error.format_message()
+    if message:
+        problem: dict[str, object] = {
+            "type": "urn:haplan:problem:usage",
+            "title": "The command line is wrong",
+            "detail": message,
+            "errors": [],
+        }
+        report(problem, [f"{message} (see --help)"], arguments)
+    return ExitCode.INPUT
+
+
+def report_bug(error: Exception, arguments: Sequence[str]) -> None:
+    """A bug: the trace for a report, and one line for the reader."""
+    message = f"internal error, please report it: {type(error).__name__}: {error}"
+    if not wants_json(arguments):
+        traceback.print_exception(error)
+    problem: dict[str, object] = {
+        "type": "urn:haplan:problem:internal",
+        "title": "Something went wrong",
+        "detail": message,
+        "errors": [],
+    }
+    report(problem, [message], arguments)

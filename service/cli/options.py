@@ -1,0 +1,45 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.output import Format
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A bundled name, a Hugging Face config.json or its folder, or a graph file.",
+    ),
+]
+Cluster = Annotated[str, typer.Argument(metavar="CLUSTER", help="A bundled name or a YAML file.")]
+OutputFormat = Annotated[
+    Format,
+    typer.Option("--format", help="What stdout carries: tables, or the JSON document alone."),
+]
+OutputPath = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also save the JSON document.")
+]
+GlobalBatchSize = Annotated[
+    int, typer.Option("--global-batch-size", metavar="N", help="Sequences per optimizer step.")
+]
+SequenceLength = Annotated[
+    int, typer.Option("--sequence-length", metavar="N", help="Tokens per sequence.")
+]
+Precision = Annotated[
+    str, typer.Option("--precision", help="bf16, fp16, fp8, mxfp8, nvfp4 or fp32.")
+]
+Optimizer = Annotated[str, typer.Option("--optimizer", help="adam, adamw, sgd-momentum or sgd.")]
+MicroBatchSize = Annotated[
+    str, typer.Option("--micro-batch-size", metavar="auto|N", help="Sequences per micro-batch.")
+]
+Schedule = Annotated[str, typer.Option("--schedule", help="auto or a schedule, such as 1f1b.")]
+Recompute = Annotated[
+    str, typer.Option("--recompute", help="auto, none, selective or full, for every stage.")
+]
+AsFamily = Annotated[
+    str | None,
+    typer.Option("--as-family", metavar="F", help="Read an unknown model type as this family."),
+]

@@ -1,0 +1,169 @@
+"""A plan as text: the answer first, then pipelines, time, and what it was compared with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from service.cli.text.quantities import bar, count, memory_bar, percent, seconds
+from service.cli.text.tables import facts, remarks, table
+
+Document = dict[str, Any]
+
+STATUS_STYLES = {"optimal": "bold green", "feasible": "green", "infeasible": "bold red"}
+
+
+def show_plan(plan: Document) -> RenderableType:
+    """The whole plan."""
+    notes = (
+        remarks("Warnings", plan.get("warnings", []), style="yellow"),
+        remarks("Assumptions", plan.get("assumptions", []), style="dim"),
+    )
+    if plan["status"] == "infeasible":
+        return Group(headline(plan), *notes)
+    return Group(
+        headline(plan),
+        *(pipeline_table(index, pipeline) for index, pipeline in enumerate(plan["pipelines"])),
+        breakdown_table(plan["prediction"]),
+        comparison_table(plan),
+        *notes,
+    )
+
+
+def headline(plan: Document) -> RenderableType:
+    """What was asked and what came out."""
+    job = plan["job"]
+    title = Text.assemble(
+        (plan["model"]["name"], "bold"),
+        " on ",
+        (plan["cluster"]["name"], "bold"),
+        f", batch {job['global_batch_size']:,} x {job['sequence_length']:,} tokens: ",
+        (plan["status"], STATUS_STYLES[plan["status"]]),
+    )
+    if plan["status"] == "infeasible":
+        return title
+    return Group(title, facts(result_facts(plan)))
+
+
+def result_facts(plan: Document) -> list[tuple[str, str]]:
+    """The figures that people ask for first."""
+    prediction, bound = plan["prediction"], plan["bound"]
+    interval = prediction.get("interval_s")
+    spread = f"  (90 %: {seconds(interval[0])} to {seconds(interval[1])})" if interval else ""
+    return [
+        ("step time", seconds(prediction["step_time_s"]) + spread),
+        ("throughput", f"{prediction['tokens_per_s']:,.0f} tokens/s"),
+        (
+            "per chip",
+            ", ".join(
+                (
+                    f"{prediction['tokens_per_s_per_chip']:,.1f} tokens/s",
+                    f"{prediction['tflops_per_chip']:.1f} TFLOP/s",
+                    f"MFU {percent(prediction['mfu'])}",
+                )
+            ),
+        ),
+        (
+            "proven bound",
+            f"{seconds(bound['step_time_s'])}; gap {percent(bound['gap'])}",
+        ),
+        ("chips", ", ".join(f"{n} x {name}" for name, n in plan["cluster"]["chips"].items())),
+        ("idle", idle_text(plan.get("idle", {}))),
+        ("plan", plan["id"]),
+    ]
+
+
+def idle_text(idle: dict[str, int]) -> str:
+    """Chips that the plan leaves unused."""
+    used = [f"{number} in {pool}" for pool, number in idle.items() if number]
+    return ", ".join(used) or "none"
+
+
+def pipeline_table(index: int, pipeline: Document) -> Table:
+    """One kind of pipeline: a row for each stage."""
+    times = "time" if pipeline["count"] == 1 else "times"
+    title = (
+        f"Pipeline {index + 1}: {pipeline['count']} {times}, "
+        f"{pipeline['microbatches']} micro-batches each"
+    )
+    columns = (
+        ">stage", "pool", "layers", ">tp", ">cp", ">ep", ">replicas", ">micro-batch", ">zero",
+        "recompute", ">forward", ">backward", "memory",
+    )  # fmt: skip
+    return table(
+        title, columns, [stage_row(number, s) for number, s in enumerate(pipeline["stages"])]
+    )
+
+
+def stage_row(number: int, stage: Document) -> Sequence[RenderableType]:
+    """One stage."""
+    memory = stage["memory"]
+    return (
+        str(number),
+        stage["pool"],
+        layers_text(stage),
+        str(stage["tp"]),
+        str(stage["cp"]),
+        ep_text(stage),
+        str(stage["replicas"]),
+        str(stage["micro_batch_size"]),
+        str(stage["zero"]),
+        stage["recompute"]["mode"],
+        seconds(stage["forward_s"]),
+        seconds(stage["backward_s"]),
+        memory_bar(memory["peak"], memory["capacity"]),
+    )
+
+
+def layers_text(stage: Document) -> str:
+    """Number and ranges of layers, and what else the stage holds."""
+    chunks = stage["chunks"]
+    ranges = ",".join(f"{start}-{stop - 1}" for start, stop in chunks if stop > start)
+    extras = "".join(
+        letter for key, letter in (("embedding", "E"), ("head", "H"), ("mtp", "M")) if stage[key]
+    )
+    return f"{sum(stop - start for start, stop in chunks)} ({ranges})" + (
+        f" +{extras}" if extras else ""
+    )
+
+
+def ep_text(stage: Document) -> str:
+    """Expert parallel degree, with expert tensor parallelism where there is any."""
+    return str(stage["ep"]) if stage["etp"] == 1 else f"{stage['ep']}x{stage['etp']}"
+
+
+def breakdown_table(prediction: Document) -> Table:
+    """Where the step time goes, seen from the stage that finishes last."""
+    total = prediction["step_time_s"]
+    rows = [
+        (term, seconds(value), percent(value / total), bar(value / total, width=30))
+        for term, value in prediction["breakdown"].items()
+        if value
+    ]
+    return table("Step time", ("part", ">time", ">share", ""), rows)
+
+
+def comparison_table(plan: Document) -> RenderableType:
+    """Other layouts and other targets."""
+    baselines = [(f"baseline: {b['name']}", *baseline_cells(b)) for b in plan.get("baselines", [])]
+    alternatives = [
+        (f"target: {a['target']}", seconds(a["step_time_s"]), f"{100 * a['relative']:+.1f} %")
+        for a in plan.get("alternatives", [])
+    ]
+    if not baselines and not alternatives:
+        return Group()
+    return table("Compared with", ("", ">step time", ">"), [*baselines, *alternatives])
+
+
+def baseline_cells(baseline: Document) -> tuple[str, str]:
+    """Step time and how much faster the plan is; a baseline may not fit at all."""
+    if baseline.get("step_time_s") is None:
+        return "does not fit", ""
+    return seconds(baseline["step_time_s"]), f"plan is {baseline['speedup']:.2f} x as fast"
+
+
+def search_text(search: Document) -> str:
+    """How long the search took."""
+    return f"{count(search['evaluated'])} layouts in {seconds(search['elapsed_s'])}"
