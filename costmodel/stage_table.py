@@ -59,8 +59,10 @@ class StageTable:
     transient_bytes: peak short-lived buffers while one layer runs, (O, L); the stage's transient
         is the maximum over its layers.
     embedding_transient_bytes, head_transient_bytes: (O,), e.g. logits.
+    tied_parameters: dense parameters on one chip that the head shares with the embedding, (O,);
+        a stage that holds both ends keeps them once.
     boundary_bytes: bytes that one chip receives per micro-batch from the previous stage, (O,);
-        the sender's side may be slower, see ``costmodel.step``.
+        the sender's side may be slower, see ``costmodel.transfers``.
     fixed_bytes: context, workspaces and communicator buffers per chip, (O,).
     capacity_bytes: usable memory per chip, (O,).
     num_chips: chips of one stage instance, (O,). samples: sequences per micro-batch, (O,).
@@ -75,6 +77,7 @@ class StageTable:
     transient_bytes: FloatArray
     embedding_transient_bytes: FloatArray
     head_transient_bytes: FloatArray
+    tied_parameters: FloatArray
     boundary_bytes: FloatArray
     fixed_bytes: FloatArray
     capacity_bytes: FloatArray

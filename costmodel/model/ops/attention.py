@@ -1,9 +1,8 @@
 """Cost of ``attention`` ops: the core softmax(q k^T) v, fused or not."""
 
-import numpy as np
-
+from costmodel.model.flops import keys_seen
 from costmodel.model.graph import Block, Op
-from costmodel.model.ops.work import FloatArray, Local, Work
+from costmodel.model.ops.work import Local, Work
 
 FUSED_BY_DEFAULT = True
 UNFUSED_SCORE_BYTES = 13.0
@@ -19,22 +18,9 @@ def work(op: Op, block: Block, local: Local) -> Work:
     heads = block.dims["heads"] / local.tp
     widths = block.dims["qk_dim"] + block.dims["v_dim"]
     fused = bool(op.attributes.get("fused", FUSED_BY_DEFAULT))
-    keys = keys_seen(op, local) if fused else local.sequence
+    keys = keys_seen(op, local.sequence) if fused else local.sequence
     flop = 2.0 * local.tokens * keys * heads * widths
     if fused:
         return Work(attention_flop=flop)
     scores = local.tokens * local.sequence * heads
     return Work(attention_flop=flop, memory_bytes=UNFUSED_SCORE_BYTES * scores)
-
-
-def keys_seen(op: Op, local: Local) -> FloatArray:
-    """Mean number of keys that a query attends to.
-
-    Everything: s. Causal: s / 2 (the convention of model FLOPs; exact is (s + 1) / 2). A causal
-    window of w < s keys: w (1 - w / 2s), the mean of min(position, w).
-    """
-    window = float(op.attributes.get("window", 0) or 0)
-    reach = np.minimum(local.sequence, window) if window else local.sequence
-    if not op.attributes.get("causal", False):
-        return reach
-    return reach * (1.0 - reach / (2.0 * local.sequence))

@@ -21,14 +21,14 @@ class Local:
 
     tokens: tokens that one tp group processes: micro_batch_size x sequence / cp.
     stream_tokens: tokens of the residual stream on one chip (``tokens`` / tp with sequence
-        parallelism). sequence: tokens of the whole sequence (the block's stream).
+        parallelism). sequence: tokens of the whole sequence of the block's stream, a number.
     tp, cp, ep, etp: degrees. imbalance: busiest over mean expert load.
     vocab_divisor: padding of the vocabulary.
     """
 
     tokens: FloatArray
     stream_tokens: FloatArray
-    sequence: FloatArray
+    sequence: float
     tp: FloatArray
     cp: FloatArray
     ep: FloatArray

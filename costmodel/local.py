@@ -1,0 +1,83 @@
+"""Per-chip shares and rates of many stage options, as arrays."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from costmodel.compute import ChipRates
+from costmodel.groups import group_link
+from costmodel.hardware.values import Cluster, Pool
+from costmodel.job import Job
+from costmodel.layout.values import StageOption
+from costmodel.model.ops.work import FloatArray, Local
+from costmodel.model.placement import Collective
+
+ATTENTION_PRECISION = {"fp32": "fp32", "fp16": "fp16"}
+"""Attention cores run in bf16 below 16 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupArrays:
+    """Rates of one group kind (tp, cp or ep) of each option and collective; shape (O,)."""
+
+    ranks: FloatArray
+    bytes_per_s: dict[Collective, FloatArray]
+    latency_s: FloatArray
+    nodes: FloatArray
+
+
+def local_shares(options: Sequence[StageOption], job: Job, sequence_length: int) -> Local:
+    """Tokens and degrees of each option for a block whose stream has ``sequence_length`` tokens."""
+    tp = _array(o.tp for o in options)
+    cp = _array(o.cp for o in options)
+    tokens = _array(o.micro_batch_size for o in options) * sequence_length / cp
+    parallel = np.array([o.sequence_parallel for o in options])
+    return Local(
+        tokens=tokens,
+        stream_tokens=np.where(parallel, tokens / tp, tokens),
+        sequence=float(sequence_length),
+        tp=tp,
+        cp=cp,
+        ep=_array(o.ep for o in options),
+        etp=_array(o.etp for o in options),
+        imbalance=job.moe_imbalance,
+        vocab_divisor=job.vocab_divisor,
+    )
+
+
+def chip_rates(options: Sequence[StageOption], cluster: Cluster, job: Job) -> ChipRates:
+    """Achievable rates of each option's chip. Raises UnknownNumberError for unpublished numbers."""
+    pools = {o.pool: cluster.pool(o.pool) for o in options}
+    attention = ATTENTION_PRECISION.get(job.precision, "bf16")
+    matmul = {n: p.matmul_flop_per_s(job.precision) for n, p in pools.items()}
+    core = {n: p.matmul_flop_per_s(attention) for n, p in pools.items()}
+    memory = {n: p.chip.streaming_bytes_per_s() for n, p in pools.items()}
+    return ChipRates(
+        matmul_flop_per_s=_array(matmul[o.pool] for o in options),
+        attention_flop_per_s=_array(core[o.pool] for o in options),
+        memory_bytes_per_s=_array(memory[o.pool] for o in options),
+        scale=np.ones(len(options)),
+    )
+
+
+def group_arrays(
+    options: Sequence[StageOption], cluster: Cluster, ranks: Sequence[int], strides: Sequence[int]
+) -> GroupArrays:
+    """Rates of one group per option: ``ranks`` chips, ``strides`` apart, in the option's pool."""
+    pools = [cluster.pool(o.pool) for o in options]
+    rows = list(zip(pools, ranks, strides, strict=True))
+    return GroupArrays(
+        ranks=_array(ranks),
+        bytes_per_s={c: _array(_rate(row, c) for row in rows) for c in Collective},
+        latency_s=_array(group_link(*row, Collective.ALL_REDUCE).latency_s for row in rows),
+        nodes=_array(group_link(*row, Collective.ALL_REDUCE).nodes for row in rows),
+    )
+
+
+def _rate(row: tuple[Pool, int, int], collective: Collective) -> float:
+    return group_link(*row, collective).bytes_per_s
+
+
+def _array(values: Iterable[float]) -> FloatArray:
+    return np.array(list(values), dtype=np.float64)

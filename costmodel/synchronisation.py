@@ -1,0 +1,92 @@
+"""Gradient sums and parameter gathers of every stage of a layout."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from costmodel.hardware.values import Cluster
+from costmodel.holders import Segment
+from costmodel.layout.values import Layout, StageOption
+from costmodel.model.placement import Collective
+from costmodel.sync import Side, phase_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What one stage keeps of one segment on one chip: dense and expert parameters."""
+
+    dense: float
+    expert: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncTime:
+    """Seconds to sum the gradients and to gather the parameters, before any overlap."""
+
+    reduce_s: float
+    gather_s: float
+
+
+NO_SYNC = SyncTime(reduce_s=0.0, gather_s=0.0)
+
+
+def segment_sync(
+    cluster: Cluster,
+    layout: Layout,
+    segment: Segment,
+    holdings: Sequence[Holding],
+    gradient_bytes: float,
+    weight_bytes: float,
+) -> SyncTime:
+    """Time of one segment's groups; every holder takes part from start to end.
+
+    With ZeRO 0 the gradients are all-reduced (both halves carry gradients), else reduce-scattered
+    and the updated parameters gathered. Dense and expert weights have different groups.
+    """
+    options = [layout.pipelines[d].stages[i].option for d, i in segment.holders]
+    counts = [layout.pipelines[d].count for d, _ in segment.holders]
+    sharded = any(option.zero > 0 for option in options)
+    gathered = weight_bytes if sharded else gradient_bytes
+    dense = [h.dense for h in holdings]
+    expert = [h.expert for h in holdings]
+    reduce_s = gather_s = 0.0
+    for parameters, side in ((dense, _dense_side), (expert, _expert_side)):
+        if not any(parameters):
+            continue
+        rows = list(zip(options, counts, parameters, strict=True))
+        down = [side(o, n, q * gradient_bytes) for o, n, q in rows]
+        up = [side(o, n, q * gathered) for o, n, q in rows]
+        reduce_s += phase_seconds(cluster, down, Collective.REDUCE_SCATTER)
+        gather_s += phase_seconds(cluster, up, Collective.ALL_GATHER)
+    if sharded:
+        return SyncTime(reduce_s=reduce_s, gather_s=gather_s)
+    return SyncTime(reduce_s=reduce_s + gather_s, gather_s=0.0)
+
+
+def _dense_side(option: StageOption, count: int, payload_bytes: float) -> Side:
+    ranks = count * option.replicas * option.cp
+    return Side(pool=option.pool, ranks=ranks, stride=option.tp, payload_bytes=payload_bytes)
+
+
+def _expert_side(option: StageOption, count: int, payload_bytes: float) -> Side:
+    stride = option.ep * option.etp
+    ranks = count * option.num_chips // stride
+    return Side(pool=option.pool, ranks=ranks, stride=stride, payload_bytes=payload_bytes)
+
+
+def tied_sync(
+    cluster: Cluster, first: StageOption, last: StageOption, payload_bytes: float
+) -> float:
+    """Seconds to sum the gradient of a tied embedding between first and last stage.
+
+    Each pipeline's two copies exchange ``payload_bytes`` per chip (both halves of an all-reduce).
+    """
+    sides = [
+        Side(pool=o.pool, ranks=1, stride=o.num_chips, payload_bytes=payload_bytes)
+        for o in (first, last)
+    ]
+    if first.pool == last.pool:
+        sides = [
+            Side(pool=first.pool, ranks=2, stride=first.num_chips, payload_bytes=payload_bytes)
+        ]
+    halves = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
+    return sum(phase_seconds(cluster, sides, half) for half in halves)
