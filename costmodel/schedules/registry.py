@@ -23,7 +23,7 @@ def schedules() -> Mapping[str, ScheduleKind]:
     return MappingProxyType(dict(sorted(found.items())))
 
 
-def schedule_kind(name: str) -> ScheduleKind:
+def schedule(name: str) -> ScheduleKind:
     """The schedule called ``name``; UnknownNameError when there is none."""
     known = schedules()
     if name not in known:

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from costmodel.errors import UnknownNameError
 from costmodel.schedules.kind import FloatArray, ScheduleKind
-from costmodel.schedules.registry import schedule_kind, schedules
+from costmodel.schedules.registry import schedule, schedules
 from tests.schedules.slow_twin import event_simulation
 
 KINDS = tuple(schedules().values())
@@ -81,14 +81,14 @@ def test_equal_stages_take_the_textbook_time(kind: ScheduleKind, p: int, m: int)
 
 def test_unknown_schedule_lists_what_there_is() -> None:
     with pytest.raises(UnknownNameError, match="1f1b"):
-        schedule_kind("1f1c")
+        schedule("1f1c")
 
 
 def test_hand_drawn_1f1b() -> None:
     """p = 2, m = 2, U = (3, 1), F = B: stage 0 is F F B B = 6 s and never waits."""
     forward = np.array([1.5, 0.5])
 
-    makespan, ends = schedule_kind("1f1b").simulate(forward, forward, np.zeros(1), np.zeros(1), 2)
+    makespan, ends = schedule("1f1b").simulate(forward, forward, np.zeros(1), np.zeros(1), 2)
 
     assert makespan == pytest.approx(6.0)
     assert ends.tolist() == pytest.approx([6.0, 4.0])
