@@ -1,0 +1,130 @@
+"""Layouts of one pipeline shape: equal degrees with uneven stages, and chains of pools.
+
+A chain visits pools one after the other, each with its own degrees and several stages, and the
+same pipeline runs in ``count`` copies. A chain over one pool is the classic uniform-degree layout
+with uneven stages.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations, product
+
+import numpy as np
+
+from planner.arrays import IntArray
+from planner.balance import balance
+from planner.degrees import Degrees, best_of_pool, mode_rows, sample_sizes
+from planner.instance import (
+    Entry,
+    Instance,
+    Plan,
+    Template,
+    arrays,
+    makespan,
+)
+
+Parts = tuple[tuple[Degrees, int], ...]
+"""(degrees, number of stages) of each pool along the chain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A layout with its quick time: the simulated makespan without synchronisation."""
+
+    plan: Plan
+    quick_s: float
+
+
+def no_limits(num_stages: int, num_layers: int) -> IntArray:
+    """Cuts that may lie anywhere."""
+    limits = np.zeros((2, num_stages), np.int64)
+    limits[1] = num_layers
+    return limits
+
+
+def template_for(
+    instance: Instance, parts: Parts, *, microbatches: int, shards: int, limits: IntArray | None = None
+) -> Template | None:
+    """The balanced pipeline over these parts; None when the model does not fit."""
+    p = sum(stages for _, stages in parts)
+    if p > min(instance.space.max_stages, instance.num_layers):
+        return None
+    in_flight = np.minimum(microbatches, p - np.arange(p))
+    slowest, rows, cuts = balance(
+        arrays(instance, shards),
+        mode_rows(parts),
+        in_flight.astype(np.int64),
+        no_limits(p, instance.num_layers) if limits is None else limits,
+    )
+    if not np.isfinite(slowest):
+        return None
+    return Template(rows=tuple(rows.tolist()), cuts=tuple(cuts.tolist()))
+
+
+def spread(instance: Instance, template: Template, count: int, samples: int) -> Plan | None:
+    """``count`` copies that share the batch as evenly as possible; None when it has too few."""
+    total = instance.batch // samples
+    least, more = divmod(total, count)
+    if least == 0:
+        return None
+    parts = ((more, least + 1), (count - more, least))
+    return tuple(
+        Entry(template=template, count=n, microbatches=m) for n, m in parts if n > 0
+    )
+
+
+def chain_candidate(instance: Instance, parts: Parts, count: int) -> Candidate | None:
+    """``count`` copies of the balanced chain, with its quick time."""
+    samples = parts[0][0].samples
+    microbatches = -(-instance.batch // (samples * count))
+    template = template_for(instance, parts, microbatches=microbatches, shards=count)
+    if template is None:
+        return None
+    plan = spread(instance, template, count, samples)
+    if plan is None:
+        return None
+    return Candidate(plan=plan, quick_s=makespan(instance, template, plan[0].microbatches))
+
+
+def counts_for(instance: Instance, chosen: tuple[Degrees, ...]) -> tuple[int, ...]:
+    """Numbers of copies worth trying: those at which some pool changes its number of stages."""
+    most = min(instance.chips[d.pool] // d.num_chips for d in chosen)
+    found: set[int] = set()
+    for d in chosen:
+        groups = instance.chips[d.pool] // d.num_chips
+        deepest = min(instance.space.max_stages, instance.num_layers, groups)
+        found |= {groups // depth for depth in range(1, deepest + 1)}
+    return tuple(sorted(c for c in found if 1 <= c <= most))
+
+
+def chain_parts(instance: Instance, chosen: tuple[Degrees, ...], count: int) -> Parts:
+    """As many stages of each pool as its chips allow for ``count`` copies."""
+    return tuple((d, instance.chips[d.pool] // (d.num_chips * count)) for d in chosen)
+
+
+def pool_orders(instance: Instance, longest: int) -> Iterator[tuple[int, ...]]:
+    """Sequences of different pools, short ones first; islands are visited once each."""
+    pools = range(len(instance.chips))
+    for length in range(1, min(longest, len(instance.chips)) + 1):
+        for order in permutations(pools, length):
+            if _contiguous([instance.islands[k] for k in order]):
+                yield order
+
+
+def _contiguous(islands: list[int]) -> bool:
+    changes = sum(a != b for a, b in zip(islands, islands[1:], strict=False))
+    return changes == len(set(islands)) - 1
+
+
+def chain_layouts(
+    instance: Instance, orders: tuple[tuple[int, ...], ...], *, width: int
+) -> Iterator[Candidate]:
+    """Every chain over the given pool orders with the ``width`` best degrees of each pool."""
+    for samples in sample_sizes(instance):
+        for order in orders:
+            choices = [best_of_pool(instance, k, samples, width) for k in order]
+            for chosen in product(*choices):
+                for count in counts_for(instance, chosen):
+                    found = chain_candidate(instance, chain_parts(instance, chosen, count), count)
+                    if found is not None:
+                        yield found

@@ -1,0 +1,76 @@
+"""Degrees of a stage: options that differ in ZeRO and recompute mode only, which balancing picks."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from costmodel.layout.values import StageOption
+from planner.arrays import IntArray
+from planner.instance import Instance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degrees:
+    """One way to split a stage over chips of one pool.
+
+    rows: table rows of its modes, the cheapest in memory traffic first.
+    rate: chip-seconds per sequence of one average layer under the fastest mode, to rank degrees.
+    """
+
+    pool: int
+    num_chips: int
+    samples: int
+    rows: tuple[int, ...]
+    rate: float
+
+
+def _key(option: StageOption) -> StageOption:
+    return replace(option, zero=1, recompute="none")
+
+
+@lru_cache(maxsize=8)
+def degrees(instance: Instance) -> tuple[Degrees, ...]:
+    """All degrees of the space, best rate first; ties by row."""
+    table = instance.table
+    groups: dict[StageOption, list[int]] = {}
+    for row, option in enumerate(table.options):
+        groups.setdefault(_key(option), []).append(row)
+    work = (table.layers.forward_s + table.layers.backward_s)[:, -1] / table.num_layers
+    found: list[Degrees] = []
+    for rows in groups.values():
+        chips, samples = int(table.num_chips[rows[0]]), int(table.samples[rows[0]])
+        fastest = float(min(work[row] for row in rows))
+        found.append(
+            Degrees(
+                pool=int(table.pool_index[rows[0]]),
+                num_chips=chips,
+                samples=samples,
+                rows=tuple(sorted(rows, key=lambda r: (table.options[r].zero, work[r]))),
+                rate=fastest * chips / samples,
+            )
+        )
+    return tuple(sorted(found, key=lambda d: (d.rate, d.rows)))
+
+
+def mode_rows(parts: tuple[tuple[Degrees, int], ...]) -> IntArray:
+    """Rows that each stage may run, (stages, modes), padded with -1; parts are (degrees, stages)."""
+    width = max(len(d.rows) for d, _ in parts)
+    lines = [
+        [*d.rows, *([-1] * (width - len(d.rows)))] for d, stages in parts for _ in range(stages)
+    ]
+    return np.array(lines, np.int64)
+
+
+def best_of_pool(
+    instance: Instance, pool: int, samples: int, limit: int
+) -> tuple[Degrees, ...]:
+    """The ``limit`` best degrees of a pool at so many sequences per micro-batch."""
+    matching = (d for d in degrees(instance) if d.pool == pool and d.samples == samples)
+    return tuple(matching)[:limit]
+
+
+def sample_sizes(instance: Instance) -> tuple[int, ...]:
+    """Sequences per micro-batch that options offer and that divide the batch."""
+    sizes = {d.samples for d in degrees(instance)}
+    return tuple(sorted(s for s in sizes if instance.batch % s == 0))

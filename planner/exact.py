@@ -1,0 +1,212 @@
+"""Small problems exactly: every pipeline template, then branch and bound over multisets of them.
+
+With an incumbent of step time T, a copy of template t can run at most m_t(T) micro-batches, by the
+simulation alone (synchronisation and overheads only add). ``most[c]`` is the largest number of
+sequences that copies within c chips can run so (an unbounded knapsack over chip vectors). A
+partial layout whose remaining chips cannot take the remaining sequences has no completion faster
+than T. When the search ends, the incumbent is the optimum of the space.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from planner.arrays import Arrays, IntArray, stage_bytes, stage_seconds
+from planner.instance import (
+    Entry,
+    Instance,
+    Plan,
+    Template,
+    arrays,
+    largest_microbatches,
+    layout_of,
+    makespan,
+    template_chips,
+    template_samples,
+)
+
+MAX_TEMPLATES = 20_000
+MAX_NODES = 400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Outcome of the exact search: the best layout found and whether nothing is faster."""
+
+    plan: Plan | None
+    step_time_s: float
+    complete: bool
+    evaluated: int
+
+
+class _TooManyError(Exception):
+    """The problem is too large to enumerate."""
+
+
+def all_templates(instance: Instance, budget_s: float) -> tuple[Template, ...] | None:
+    """Every template that could belong to a layout of at most ``budget_s``; None if too many.
+
+    Left out: stages that alone take longer than the budget, or that do not fit even with one
+    micro-batch in flight and all state sharded over as many pipelines as there are chips.
+    """
+    found: list[Template] = []
+    x = arrays(instance, sum(instance.chips))
+    for samples in sorted(set(instance.table.samples.tolist())):
+        rows = np.flatnonzero(instance.table.samples == samples)
+        for template in _extend(instance, x, (), (0,), rows, np.array(instance.chips), budget_s):
+            found.append(template)
+            if len(found) > MAX_TEMPLATES:
+                return None
+    return tuple(found)
+
+
+def _extend(
+    instance: Instance,
+    x: Arrays,
+    rows: tuple[int, ...],
+    cuts: tuple[int, ...],
+    options: IntArray,
+    chips: IntArray,
+    budget_s: float,
+) -> Iterator[Template]:
+    """Depth-first: all completions of the stages chosen so far."""
+    layers, table = instance.num_layers, instance.table
+    if cuts[-1] == layers:
+        yield Template(rows=rows, cuts=cuts)
+        return
+    if len(rows) == instance.space.max_stages:
+        return
+    for row in options.tolist():
+        pool, need = int(table.pool_index[row]), int(table.num_chips[row])
+        if need > chips[pool]:
+            continue
+        left = chips.copy()
+        left[pool] -= need
+        for stop in range(cuts[-1] + 1, layers + 1):
+            forward, backward = stage_seconds(x, row, cuts[-1], stop, layers)
+            if forward + backward > budget_s:
+                break
+            if stage_bytes(x, row, cuts[-1], stop, layers, 1) > x.budget[row] * (1 + 1e-9):
+                break
+            yield from _extend(
+                instance, x, (*rows, row), (*cuts, stop), options, left, budget_s
+            )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """State of one branch and bound."""
+
+    instance: Instance
+    templates: list[Template]
+    chips: list[tuple[int, ...]]
+    samples: list[int]
+    limits: list[int]
+    most: dict[tuple[int, ...], int]
+    best: Plan | None
+    best_s: float
+    nodes: int = 0
+    evaluated: int = 0
+    chosen: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+    def run(self, left: tuple[int, ...], sequences: int, start: tuple[int, int]) -> None:
+        """Adds pipelines in order of (template, micro-batches falling) until the batch is met."""
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise _TooManyError
+        if sequences == 0:
+            self._leaf()
+            return
+        if self.most[left] < sequences:
+            return
+        for t in range(start[0], len(self.templates)):
+            if any(c > n for c, n in zip(self.chips[t], left, strict=True)):
+                continue
+            if not self._shape_allowed(t):
+                continue
+            rest = tuple(n - c for n, c in zip(left, self.chips[t], strict=True))
+            top = min(self.limits[t], sequences // self.samples[t])
+            top = min(top, start[1]) if t == start[0] else top
+            for m in range(top, 0, -1):
+                self.chosen.append((t, m))
+                self.run(rest, sequences - m * self.samples[t], (t, m))
+                self.chosen.pop()
+
+    def _shape_allowed(self, t: int) -> bool:
+        shapes = {chosen for chosen, _ in self.chosen}
+        return t in shapes or len(shapes) < self.instance.space.template_limit
+
+    def _leaf(self) -> None:
+        slowest = max(makespan(self.instance, self.templates[t], m) for t, m in self.chosen)
+        if slowest + self.instance.floor >= self.best_s:
+            return
+        plan = tuple(
+            Entry(template=self.templates[t], count=self.chosen.count((t, m)), microbatches=m)
+            for t, m in dict.fromkeys(self.chosen)
+        )
+        score = self.instance.evaluate(layout_of(self.instance, plan))
+        self.evaluated += 1
+        if score.step_time_s < self.best_s:
+            self.best, self.best_s = plan, score.step_time_s
+
+
+def _knapsack(
+    instance: Instance, chips: list[tuple[int, ...]], gains: list[int]
+) -> dict[tuple[int, ...], int]:
+    """Most sequences within every vector of chips."""
+    best_gain: dict[tuple[int, ...], int] = {}
+    for need, gain in zip(chips, gains, strict=True):
+        best_gain[need] = max(gain, best_gain.get(need, 0))
+    most: dict[tuple[int, ...], int] = {}
+    for state in product(*(range(n + 1) for n in instance.chips)):
+        value = 0
+        for need, gain in best_gain.items():
+            rest = tuple(n - c for n, c in zip(state, need, strict=True))
+            if min(rest) >= 0:
+                value = max(value, gain + most[rest])
+        most[state] = value
+    return most
+
+
+def prove(instance: Instance, incumbent: Plan | None, incumbent_s: float) -> Proof:
+    """Searches the whole space for a layout faster than the incumbent.
+
+    ``complete`` is true when the answer is the optimum of the space; when the problem is too
+    large the incumbent comes back with ``complete`` false.
+    """
+    unproved = Proof(plan=incumbent, step_time_s=incumbent_s, complete=False, evaluated=0)
+    templates = all_templates(instance, incumbent_s)
+    if templates is None:
+        return unproved
+    budget = incumbent_s - instance.floor
+    limits = {
+        t: largest_microbatches(
+            instance, t, budget, instance.batch // template_samples(instance, t)
+        )
+        for t in templates
+    }
+    order = sorted((t for t in templates if limits[t] > 0), key=lambda t: (t.rows, t.cuts))
+    chips = [tuple(template_chips(instance, t).tolist()) for t in order]
+    samples = [template_samples(instance, t) for t in order]
+    gains = [limits[t] * s for t, s in zip(order, samples, strict=True)]
+    state = _Search(
+        instance=instance,
+        templates=order,
+        chips=chips,
+        samples=samples,
+        limits=[limits[t] for t in order],
+        most=_knapsack(instance, chips, gains),
+        best=incumbent,
+        best_s=incumbent_s,
+    )
+    try:
+        state.run(tuple(instance.chips), instance.batch, (0, instance.batch))
+    except _TooManyError:
+        return Proof(
+            plan=state.best, step_time_s=state.best_s, complete=False, evaluated=state.evaluated
+        )
+    return Proof(
+        plan=state.best, step_time_s=state.best_s, complete=True, evaluated=state.evaluated
+    )

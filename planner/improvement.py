@@ -1,0 +1,139 @@
+"""Local search on a layout: move a layer, change a stage's modes, hand over a micro-batch.
+
+Every move is judged by the exact evaluator, so it can only help. The pipeline that ends last is
+the one worth changing; its moves are pre-sorted by its own simulated makespan.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.degrees import Degrees, degrees
+from planner.instance import (
+    Entry,
+    Instance,
+    Plan,
+    Score,
+    Template,
+    layout_of,
+    makespan,
+    template_samples,
+)
+
+TRIED_PER_ROUND = 6
+MAX_ROUNDS = 40
+
+
+def moved_layers(template: Template) -> Iterator[Template]:
+    """Templates with one layer moved across one cut."""
+    cuts = template.cuts
+    for i in range(1, len(cuts) - 1):
+        for step in (-1, 1):
+            if cuts[i - 1] < cuts[i] + step < cuts[i + 1]:
+                yield replace(template, cuts=(*cuts[:i], cuts[i] + step, *cuts[i + 1 :]))
+
+
+def shifted_layers(template: Template) -> Iterator[Template]:
+    """Templates with one layer taken from one stage and given to another, all between sliding."""
+    cuts, p = template.cuts, len(template.rows)
+    for giver in range(p):
+        if cuts[giver + 1] - cuts[giver] < 2:
+            continue
+        for taker in range(p):
+            if abs(giver - taker) < 2:
+                continue
+            low, high = min(giver, taker), max(giver, taker)
+            step = -1 if giver < taker else 1
+            moved = [c + step if low < i <= high else c for i, c in enumerate(cuts)]
+            yield replace(template, cuts=tuple(moved))
+
+
+def changed_modes(instance: Instance, template: Template) -> Iterator[Template]:
+    """Templates with another ZeRO or recompute mode on one stage."""
+    siblings = _siblings(instance)
+    for i, row in enumerate(template.rows):
+        for other in siblings[row].rows:
+            if other != row:
+                yield replace(
+                    template, rows=(*template.rows[:i], other, *template.rows[i + 1 :])
+                )
+
+
+def _siblings(instance: Instance) -> dict[int, Degrees]:
+    return {row: d for d in degrees(instance) for row in d.rows}
+
+
+def with_template(plan: Plan, old: Template, new: Template) -> Plan:
+    """The plan with every copy of ``old`` replaced."""
+    return tuple(replace(e, template=new) if e.template == old else e for e in plan)
+
+
+def _slowest(instance: Instance, plan: Plan) -> Entry:
+    return max(plan, key=lambda e: makespan(instance, e.template, e.microbatches))
+
+
+def _reshaped(instance: Instance, plan: Plan) -> list[Plan]:
+    """Plans with the slowest pipeline reshaped, quickest first."""
+    slowest = _slowest(instance, plan)
+    old = slowest.template
+    options = {
+        *moved_layers(old),
+        *shifted_layers(old),
+        *changed_modes(instance, old),
+    }
+    key = lambda t: (makespan(instance, t, slowest.microbatches), t.rows, t.cuts)  # noqa: E731
+    now = makespan(instance, old, slowest.microbatches)
+    ranked = sorted((t for t in options if key(t)[0] <= now * 1.002), key=key)
+    return [with_template(plan, old, t) for t in ranked]
+
+
+def _rebalanced(instance: Instance, plan: Plan) -> list[Plan]:
+    """Plans with one micro-batch of every slowest copy given to copies of another entry."""
+    slowest = _slowest(instance, plan)
+    if slowest.microbatches < 2:
+        return []
+    size = template_samples(instance, slowest.template)
+    found: list[Plan] = []
+    for other in plan:
+        taken = slowest.count * size
+        unit = template_samples(instance, other.template)
+        if other is slowest or taken % unit or taken // unit > other.count:
+            continue
+        found.append(_handed_over(plan, slowest, other, taken // unit))
+    return found
+
+
+def _handed_over(plan: Plan, giver: Entry, taker: Entry, copies: int) -> Plan:
+    rest = tuple(e for e in plan if e not in (giver, taker))
+    changed = (
+        replace(giver, microbatches=giver.microbatches - 1),
+        replace(taker, count=copies, microbatches=taker.microbatches + 1),
+        replace(taker, count=taker.count - copies),
+    )
+    return merged((*rest, *(e for e in changed if e.count > 0)))
+
+
+def merged(plan: Plan) -> Plan:
+    """The plan with equal entries joined."""
+    counts: dict[tuple[Template, int], int] = {}
+    for e in plan:
+        key = (e.template, e.microbatches)
+        counts[key] = counts.get(key, 0) + e.count
+    return tuple(Entry(template=t, count=n, microbatches=m) for (t, m), n in counts.items())
+
+
+def improve(
+    instance: Instance, plan: Plan, score: Score, rounds: int = MAX_ROUNDS
+) -> tuple[Plan, Score, int]:
+    """Hill climbing until no tried move helps; the plan, its score and the evaluations spent."""
+    evaluated = 0
+    for _ in range(rounds):
+        moves = _rebalanced(instance, plan)[:2] + _reshaped(instance, plan)[:TRIED_PER_ROUND]
+        for candidate in moves:
+            trial = instance.evaluate(layout_of(instance, candidate))
+            evaluated += 1
+            if trial.step_time_s < score.step_time_s * (1 - 1e-9):
+                plan, score = candidate, trial
+                break
+        else:
+            break
+    return plan, score, evaluated

@@ -1,0 +1,194 @@
+"""One search problem: the space, its priced options and the two questions put to the cost model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from costmodel.job import Job
+from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
+from costmodel.schedules.registry import schedule
+from costmodel.stage_table import StageTable
+from planner.arrays import Arrays, FloatArray, IntArray, search_arrays, template_seconds
+from planner.space import Space
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A pipeline without its micro-batches: option row of each stage and the cuts between layers.
+
+    Stage i runs option ``rows[i]`` on layers [cuts[i], cuts[i + 1]).
+    """
+
+    rows: tuple[int, ...]
+    cuts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """``count`` copies of a template with ``microbatches`` each."""
+
+    template: Template
+    count: int
+    microbatches: int
+
+
+Plan = tuple[Entry, ...]
+"""A layout as the search handles it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What the evaluator says of a layout: the step time, infinite when it does not fit."""
+
+    step_time_s: float
+    pipeline_s: float
+    missing_bytes: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Instance:
+    """Everything that the search reads.
+
+    chips, islands: per pool of ``space.pools``: usable chips and index of the island.
+    transfer: seconds of one hand-over (activation forward, gradient back) between two options.
+    evaluate: exact score of a layout, the same that the plan reports.
+    floor: seconds that the evaluator adds to every layout at least (fixed overhead).
+    """
+
+    space: Space
+    job: Job
+    table: StageTable
+    chips: tuple[int, ...]
+    islands: tuple[int, ...]
+    transfer: Callable[[StageOption, StageOption], tuple[float, float]]
+    evaluate: Callable[[Layout], Score]
+    mtp: int = 0
+    floor: float = 0.0
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers."""
+        return self.table.num_layers
+
+    @property
+    def batch(self) -> int:
+        """Sequences per step."""
+        return self.job.global_batch_size
+
+
+@lru_cache(maxsize=32)
+def arrays(instance: Instance, shards: int) -> Arrays:
+    """Search arrays when ``shards`` pipelines hold each layer."""
+    return search_arrays(instance.table, instance.job, shards)
+
+
+def template_chips(instance: Instance, template: Template) -> IntArray:
+    """Chips of one copy by pool."""
+    used = np.zeros(len(instance.chips), np.int64)
+    for row in template.rows:
+        used[instance.table.pool_index[row]] += instance.table.num_chips[row]
+    return used
+
+
+def template_samples(instance: Instance, template: Template) -> int:
+    """Sequences per micro-batch of one copy."""
+    return int(instance.table.samples[template.rows[0]])
+
+
+@lru_cache(maxsize=200_000)
+def transfers(instance: Instance, rows: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+    """Hand-over seconds between neighbouring stages, forward and backward, shape (p - 1,)."""
+    options = instance.table.options
+    pairs = [_transfer(instance, options[a], options[b]) for a, b in zip(rows, rows[1:], strict=False)]
+    both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
+    return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+
+
+@lru_cache(maxsize=200_000)
+def _transfer(instance: Instance, a: StageOption, b: StageOption) -> tuple[float, float]:
+    return instance.transfer(a, b)
+
+
+def times(
+    instance: Instance, template: Template
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Forward, backward and hand-over seconds of a template, as the schedules take them."""
+    rows = np.array(template.rows, np.int64)
+    cuts = np.array(template.cuts, np.int64)
+    forward, backward = template_seconds(arrays(instance, 1), rows, cuts, instance.num_layers)
+    return (forward, backward, *transfers(instance, template.rows))
+
+
+def makespan(instance: Instance, template: Template, microbatches: int) -> float:
+    """Simulated seconds of a pipeline without gradient synchronisation."""
+    kind = schedule(instance.space.schedules[0])
+    return kind.simulate(*times(instance, template), microbatches)[0]
+
+
+def pipeline_of(instance: Instance, entry: Entry) -> Pipeline:
+    """The entry as a pipeline of the layout language."""
+    rows, cuts = entry.template.rows, entry.template.cuts
+    last = len(rows) - 1
+    stages = tuple(
+        Stage(
+            option=instance.table.options[row],
+            chunks=((cuts[i], cuts[i + 1]),),
+            embedding=i == 0,
+            head=i == last,
+            mtp=instance.mtp if i == last else 0,
+        )
+        for i, row in enumerate(rows)
+    )
+    return Pipeline(stages=stages, microbatches=entry.microbatches, count=entry.count)
+
+
+def layout_of(instance: Instance, plan: Plan) -> Layout:
+    """The layout that the entries describe, in a canonical order."""
+    ordered = sorted(
+        plan, key=lambda e: (-e.microbatches, e.template.rows, e.template.cuts, e.count)
+    )
+    return Layout(
+        pipelines=tuple(pipeline_of(instance, entry) for entry in ordered),
+        schedule=Schedule(kind=instance.space.schedules[0]),
+    )
+
+
+def plan_samples(instance: Instance, plan: Plan) -> int:
+    """Sequences per step of the plan."""
+    return sum(
+        e.count * e.microbatches * template_samples(instance, e.template) for e in plan
+    )
+
+
+def plan_chips(instance: Instance, plan: Plan) -> IntArray:
+    """Chips in use by pool."""
+    used = np.zeros(len(instance.chips), np.int64)
+    for e in plan:
+        used += e.count * template_chips(instance, e.template)
+    return used
+
+
+def pipelines_of(plan: Plan) -> int:
+    """Number of pipelines that run side by side."""
+    return sum(e.count for e in plan)
+
+
+def largest_microbatches(
+    instance: Instance, template: Template, budget_s: float, limit: int
+) -> int:
+    """Most micro-batches m <= limit whose simulated makespan is within the budget; 0 if none."""
+    kind = schedule(instance.space.schedules[0])
+    forward, backward, up, down = times(instance, template)
+    if budget_s == float("inf"):
+        return limit
+    work = float((forward + backward).max())
+    low, high = 0, min(limit, int(budget_s / work * (1 + 1e-12)))
+    while low < high:
+        m = (low + high + 1) // 2
+        if kind.simulate(forward, backward, up, down, m)[0] <= budget_s:
+            low = m
+        else:
+            high = m - 1
+    return low

@@ -1,0 +1,59 @@
+"""Prices a space: one table of all options and the evaluator that scores whole layouts."""
+
+import numpy as np
+
+from costmodel.efficiency import Efficiency
+from costmodel.layout.values import Layout, StageOption
+from costmodel.step import Evaluator, Problem
+from costmodel.transfers import transfer_seconds
+from planner.instance import Instance, Score
+from planner.space import Space
+
+
+def priced(problem: Problem, space: Space) -> Instance:
+    """The search problem of a space. Raises UnknownNumberError when a chip lacks a number."""
+    evaluator = Evaluator.of(problem, space.options)
+    pools = [problem.cluster.pool(name) for name in space.pools]
+    islands = problem.cluster.islands
+
+    def transfer(sender: StageOption, receiver: StageOption) -> tuple[float, float]:
+        received = float(evaluator.table.boundary_bytes[evaluator.rows[receiver]])
+        sent = received * receiver.num_chips / sender.num_chips
+        seconds = transfer_seconds(
+            problem.cluster, sender, receiver, received, sent, problem.efficiency
+        )
+        return seconds, seconds
+
+    def score(layout: Layout) -> Score:
+        evaluation = evaluator.evaluate(layout)
+        stages = [stage for pipeline in evaluation.stages for stage in pipeline]
+        return Score(
+            step_time_s=evaluation.step_time_s if evaluation.fits else float("inf"),
+            pipeline_s=max(stage.time.end_s for stage in stages),
+            missing_bytes=evaluation.missing_bytes,
+        )
+
+    return Instance(
+        space=space,
+        job=problem.job,
+        table=evaluator.table,
+        chips=tuple(pool.num_chips for pool in pools),
+        islands=tuple(islands.index(pool.island) for pool in pools),
+        transfer=transfer,
+        evaluate=score,
+        mtp=len(problem.model.mtp),
+        floor=_floor(problem.efficiency),
+    )
+
+
+def _floor(efficiency: Efficiency) -> float:
+    """Seconds that every layout pays: the fixed cost of a step."""
+    return efficiency.step_overhead_s
+
+
+def chips_in_use(instance: Instance, layout: Layout) -> dict[str, int]:
+    """Chips that a layout uses, by pool."""
+    return {
+        name: sum(p.count * p.chips(name) for p in layout.pipelines)
+        for name in np.array(instance.space.pools).tolist()
+    }
