@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from costmodel.model.builder import RMS, Norm
 from costmodel.model.config import Config
+from costmodel.model.decoder import Layer, layer_block
 from costmodel.model.graph import Block, ModelGraph
-from costmodel.model.parts import Attention
+from costmodel.model.parts import Attention, Mlp
 from costmodel.model.stack import TIED_HEAD, Stack, embedding_block, head_block
 
 
@@ -99,3 +100,47 @@ def sparse_layers(config: Config, layers: int) -> list[bool]:
     step = config.size("decoder_sparse_step", default=1)
     dense = config.items("mlp_only_layers") or []
     return [index not in dense and (index + 1) % step == 0 for index in range(layers)]
+
+
+def uniform_model(
+    config: Config, family: str, sizes: Sizes, layer: Layer, *, head_bias: bool = False
+) -> ModelGraph:
+    """A decoder whose layers are all alike; its final norm is of the layers' kind."""
+    blocks = [layer_block("layer", layer)] * sizes.layers
+    return decoder_model(config, family, sizes, blocks, norm=layer.norm, head_bias=head_bias)
+
+
+def gated(config: Config, *, bias: bool = False, function: str = "silu") -> Mlp:
+    """SwiGLU of the usual keys."""
+    return Mlp(
+        ffn=config.size("intermediate_size", "ffn_hidden_size"),
+        function=config.word("hidden_act", "hidden_activation", default=function),
+        bias=bias,
+    )
+
+
+def rotary_size(config: Config, head_dim: int, default: float) -> int:
+    """Elements of each head that are rotated: a fraction of it, 0 for all."""
+    fraction = config.number("partial_rotary_factor", "rotary_pct", default=default)
+    return 0 if fraction == 1.0 else int(head_dim * fraction)
+
+
+def is_sliding(config: Config, layers: int, full_every: int) -> list[bool]:
+    """Which layers have a sliding window: ``layer_types``, else all but every n-th."""
+    types = config.per_layer("layer_types", layers)
+    if types is not None:
+        return [kind == "sliding_attention" for kind in types]
+    return [bool((index + 1) % full_every) for index in range(layers)]
+
+
+def positioned_model(
+    config: Config, family: str, sizes: Sizes, layer: Layer, positions: int
+) -> ModelGraph:
+    """A decoder of equal layers with a table of learned positions."""
+    return Stack(
+        prologue=(embedding_block(sizes.hidden, sizes.vocab, positions=positions),),
+        layers=[layer_block("layer", layer)] * sizes.layers,
+        epilogue=(head_block(sizes.hidden, sizes.vocab, layer.norm),),
+        ties=(TIED_HEAD,) if sizes.tied else (),
+        max_sequence_length=sizes.positions or positions,
+    ).graph(config, family)
