@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from costmodel.efficiency import Efficiency
 from costmodel.model.ops.work import FloatArray, Gemm, Local, Work
 
-
 TINY_SHARE = 1e-9
 """Floor of the efficiency, so that a product over no tokens takes no time and not 0 / 0."""
 

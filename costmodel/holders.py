@@ -1,5 +1,6 @@
 """Which stages hold each run of layers: the groups over which gradients are summed."""
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ def segments(layout: Layout) -> tuple[Segment, ...]:
                 index for index, stage in stages if any(a <= start < b for a, b in stage.chunks)
             ),
         )
-        for start, stop in zip(cuts, cuts[1:], strict=False)
+        for start, stop in itertools.pairwise(cuts)
     )
 
 

@@ -71,7 +71,9 @@ def context_parallel(
     forward, backward = local.none, local.none
     for op in block.ops:
         if op.kind == "attention":
-            payload = element_bytes * local.tokens * local.cp * _key_value_elements(op, block, local)
+            payload = (
+                element_bytes * local.tokens * local.cp * _key_value_elements(op, block, local)
+            )
             gather = _seconds(Collective.ALL_GATHER, payload, group)
             scatter = _seconds(Collective.REDUCE_SCATTER, payload, group)
             forward, backward = forward + gather, backward + gather + scatter

@@ -92,7 +92,9 @@ def stage_table(
 
 
 def _ends(model: ModelGraph) -> dict[str, tuple[str, ...]]:
-    components = tuple(n for part in model.components for n, times in part.blocks for _ in range(times))
+    components = tuple(
+        n for part in model.components for n, times in part.blocks for _ in range(times)
+    )
     return {
         "embedding": model.prologue + components,
         "head": model.epilogue,
@@ -151,8 +153,7 @@ def _block_costs(block: Block, length: int, setting: _Setting) -> _BlockCosts:
     backward = compute_backward + again * compute_forward + setting.selective * repeated
     terms = Terms(
         forward_s=compute_forward + tp[0] + cp[0] + ep[0],
-        backward_s=backward
-        + sum((e[1] + again * e[0] for e in (tp, cp, ep)), local.none),
+        backward_s=backward + sum((e[1] + again * e[0] for e in (tp, cp, ep)), local.none),
         forward_tp_s=tp[0],
         forward_cp_s=cp[0],
         forward_ep_s=ep[0],
@@ -254,9 +255,7 @@ def _with_boundaries(
 
 
 def _total(parts: list[Terms], none: FloatArray) -> Terms:
-    return Terms(
-        **{f.name: sum((getattr(p, f.name) for p in parts), none) for f in fields(Terms)}
-    )
+    return Terms(**{f.name: sum((getattr(p, f.name) for p in parts), none) for f in fields(Terms)})
 
 
 def _prefix(parts: list[Terms], none: FloatArray) -> Terms:

@@ -72,7 +72,7 @@ def _inside_seconds(cluster: Cluster, side: Side, collective: Collective) -> flo
 def _seconds(
     collective: Collective, payload: float, ranks: int, bytes_per_s: float, latency_s: float
 ) -> float:
-    arrays = (np.float64(x) for x in (payload, ranks, bytes_per_s, latency_s))
+    arrays = (np.asarray(x, dtype=np.float64) for x in (payload, ranks, bytes_per_s, latency_s))
     return float(collectives.seconds(collective, *arrays))
 
 

@@ -3,19 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from costmodel.frame import Frame, Holding, Index
 from costmodel.hardware.values import Cluster
 from costmodel.holders import Segment
 from costmodel.layout.values import Layout, StageOption
 from costmodel.model.placement import Collective
+from costmodel.problem import Problem
 from costmodel.sync import Side, phase_seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
-    """What one stage keeps of one segment on one chip: dense and expert parameters."""
-
-    dense: float
-    expert: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +21,40 @@ class SyncTime:
 
 
 NO_SYNC = SyncTime(reduce_s=0.0, gather_s=0.0)
+
+
+def stage_sync(problem: Problem, view: Frame) -> dict[Index, SyncTime]:
+    """Time of every stage's gradient sums and parameter gathers, before any overlap.
+
+    A stage takes part in the groups of all segments that it holds, one after the other.
+    """
+    job = problem.job
+    totals = dict.fromkeys(view.stages, NO_SYNC)
+    for segment, held in zip(view.segments, view.held, strict=True):
+        time = segment_sync(
+            problem.cluster, view.layout, segment, held, job.gradient_bytes, job.weight_bytes
+        )
+        for index in segment.holders:
+            totals[index] = _added(totals[index], time)
+    for index, seconds in _tied(problem, view).items():
+        totals[index] = _added(totals[index], SyncTime(reduce_s=seconds, gather_s=0.0))
+    return totals
+
+
+def _added(a: SyncTime, b: SyncTime) -> SyncTime:
+    return SyncTime(reduce_s=a.reduce_s + b.reduce_s, gather_s=a.gather_s + b.gather_s)
+
+
+def _tied(problem: Problem, view: Frame) -> dict[Index, float]:
+    seconds: dict[Index, float] = {}
+    for d, pipeline in enumerate(view.layout.pipelines):
+        last = len(pipeline.stages) - 1
+        tied = float(view.table.tied_parameters[view.rows[d, last]])
+        if last > 0 and tied > 0:
+            ends = pipeline.stages[0].option, pipeline.stages[last].option
+            time = tied_sync(problem.cluster, *ends, tied * problem.job.gradient_bytes)
+            seconds |= {(d, 0): time, (d, last): time}
+    return seconds
 
 
 def segment_sync(

@@ -21,8 +21,8 @@ class StageOption:
     micro_batch_size: sequences per replica and micro-batch.
     zero: 0 nothing sharded, 1 optimizer, 2 and gradients, 3 and weights, over the
         data-parallel ranks (all pipelines) times cp.
-    recompute: ``none``, ``selective`` (attention core and activation functions are recomputed)
-        or ``full`` (only block inputs are kept).
+    recompute: ``none``, ``selective`` (outputs of norms and activation functions are dropped and
+        computed again) or ``full`` (only block inputs are kept).
     """
 
     pool: str
@@ -49,10 +49,7 @@ class StageOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One stage of a pipeline: an option and half-open layer ranges (several when interleaved).
-
-    nodes: placed node indices of the pool, for each pipeline copy; empty until placed.
-    """
+    """One stage of a pipeline: an option and half-open layer ranges (several when interleaved)."""
 
     option: StageOption
     chunks: tuple[tuple[int, int], ...]
@@ -111,6 +108,11 @@ class Layout:
     def samples(self) -> int:
         """Sequences per step over all pipelines; equals the job's global batch size when legal."""
         return sum(p.count * p.microbatches * p.samples for p in self.pipelines)
+
+    @property
+    def num_chips(self) -> int:
+        """Chips that the layout uses."""
+        return sum(p.count * s.option.num_chips for p in self.pipelines for s in p.stages)
 
     def data_parallel(self, layer: int) -> int:
         """Data-parallel degree of a layer: sum of count x replicas of the stages holding it."""

@@ -1,3 +1,5 @@
 """Cost of `bias` ops: bound by memory bandwidth."""
 
-from costmodel.model.ops.work import moves as work
+from costmodel.model.ops.work import moves
+
+work = moves

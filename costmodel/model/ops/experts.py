@@ -25,7 +25,9 @@ def work(op: Op, block: Block, local: Local) -> Work:
     rows = expert_rows(op, local)
     per_expert = rows / num_local
     gated = len([w for w in op.weights if w.name in ("gate", "up")]) == 2
-    into = Gemm(m=per_expert, n=width, k=hidden, count=num_local * (2 if gated else 1), grouped=True)
+    into = Gemm(
+        m=per_expert, n=width, k=hidden, count=num_local * (2 if gated else 1), grouped=True
+    )
     out = Gemm(m=per_expert, n=hidden, k=width, count=num_local, grouped=True)
     activation = 2.0 * rows * width * (3 if gated else 2)
     permute = 8.0 * local.stream_tokens * float(op.attributes["top_k"]) * hidden

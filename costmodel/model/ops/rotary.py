@@ -1,3 +1,5 @@
 """Cost of `rotary` ops: bound by memory bandwidth."""
 
-from costmodel.model.ops.work import moves as work
+from costmodel.model.ops.work import moves
+
+work = moves

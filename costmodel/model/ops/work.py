@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from costmodel.model.flops import op_forward_flop
 from costmodel.model.graph import Block, Op
 
 FloatArray = NDArray[np.float64]
@@ -102,3 +103,14 @@ def tensor_bytes(op: Op, block: Block, names: tuple[str, ...], local: Local) -> 
 def moves(op: Op, block: Block, local: Local) -> Work:
     """Work of an op that only reads its inputs and writes its outputs."""
     return Work(memory_bytes=tensor_bytes(op, block, op.inputs + op.outputs, local))
+
+
+def fused(op: Op, block: Block, local: Local) -> Work:
+    """Work of an op of which only the arithmetic is known: its model FLOPs at a fused core's rate.
+
+    Split over tp where the op splits. Such ops have no measured kernels here.
+    """
+    flop = op_tokens(op, local) * op_forward_flop(op, block, keys=local.sequence)
+    split = local.tp if op.tp_dims else 1.0
+    moved = tensor_bytes(op, block, op.inputs + op.outputs, local)
+    return Work(attention_flop=flop / split + local.none, memory_bytes=moved)

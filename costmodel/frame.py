@@ -1,0 +1,169 @@
+"""A layout seen through a stage table: what each stage costs and holds, as plain numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from costmodel import holders as holding
+from costmodel.layout.values import Layout, Stage, StageOption
+from costmodel.stage_table import StageTable, Terms
+
+Index = tuple[int, int]
+"""(pipeline, stage)."""
+
+_EMBEDDING, _HEAD = -1, -2
+"""``Segment.start`` of the two end runs, which are no layers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageCosts:
+    """One stage's row of the table with its layers and end blocks added up.
+
+    Seconds and bytes are per micro-batch on one chip, parameters per chip before ZeRO.
+    """
+
+    forward_s: float
+    backward_s: float
+    tp_s: float
+    cp_s: float
+    ep_s: float
+    activation_bytes: float
+    dense: float
+    expert: float
+    transient_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What one stage keeps of one segment on one chip: dense and expert parameters."""
+
+    dense: float
+    expert: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Everything that evaluating one layout reads from the table.
+
+    segments: runs of layers with the same holders, then the embedding and the head.
+    held: parameters of each segment on one chip of each of its holders, in their order.
+    """
+
+    layout: Layout
+    table: StageTable
+    rows: Mapping[Index, int]
+    stages: Mapping[Index, Stage]
+    costs: Mapping[Index, StageCosts]
+    segments: tuple[holding.Segment, ...]
+    held: tuple[tuple[Holding, ...], ...]
+
+
+def frame(table: StageTable, option_rows: Mapping[StageOption, int], layout: Layout) -> Frame:
+    """Looks the layout's stages up in the table. Raises KeyError for an option it lacks."""
+    stages = {(d, i): s for d, p in enumerate(layout.pipelines) for i, s in enumerate(p.stages)}
+    rows = {index: option_rows[stage.option] for index, stage in stages.items()}
+    segments = (*holding.segments(layout), *_end_segments(stages))
+    return Frame(
+        layout=layout,
+        table=table,
+        rows=rows,
+        stages=stages,
+        costs={index: stage_costs(table, rows[index], stage) for index, stage in stages.items()},
+        segments=segments,
+        held=tuple(
+            tuple(_held(table, rows[index], stages[index], segment) for index in segment.holders)
+            for segment in segments
+        ),
+    )
+
+
+def _end_segments(stages: Mapping[Index, Stage]) -> tuple[holding.Segment, ...]:
+    first = tuple(index for index, stage in stages.items() if stage.embedding)
+    last = tuple(index for index, stage in stages.items() if stage.head)
+    return (
+        holding.Segment(start=_EMBEDDING, stop=_EMBEDDING, holders=first),
+        holding.Segment(start=_HEAD, stop=_HEAD, holders=last),
+    )
+
+
+def stage_costs(table: StageTable, row: int, stage: Stage) -> StageCosts:
+    """Costs of one stage from the table. A stage with both tied ends keeps that weight once."""
+    ends = _ends(table, stage)
+
+    def total(name: str) -> float:
+        prefix = getattr(table.layers, name)[row]
+        layers = sum(prefix[stop] - prefix[start] for start, stop in stage.chunks)
+        return float(layers + sum(getattr(end, name)[row] for end in ends))
+
+    tied = float(table.tied_parameters[row]) if stage.embedding and stage.head else 0.0
+    return StageCosts(
+        forward_s=total("forward_s"),
+        backward_s=total("backward_s"),
+        tp_s=total("forward_tp_s") + total("backward_tp_s"),
+        cp_s=total("forward_cp_s") + total("backward_cp_s"),
+        ep_s=total("forward_ep_s") + total("backward_ep_s"),
+        activation_bytes=total("activation_bytes"),
+        dense=total("dense_parameters") - tied,
+        expert=total("expert_parameters"),
+        transient_bytes=_transient_bytes(table, row, stage),
+    )
+
+
+def _transient_bytes(table: StageTable, row: int, stage: Stage) -> float:
+    peaks = [float(table.transient_bytes[row, a:b].max()) for a, b in stage.chunks if b > a]
+    if stage.embedding:
+        peaks.append(float(table.embedding_transient_bytes[row]))
+    if stage.head:
+        peaks.append(float(table.head_transient_bytes[row]))
+    return max(peaks)
+
+
+def _ends(table: StageTable, stage: Stage) -> list[Terms]:
+    ends = [table.embedding] if stage.embedding else []
+    return ends + _last_ends(table, stage)
+
+
+def _last_ends(table: StageTable, stage: Stage) -> list[Terms]:
+    return ([table.head] if stage.head else []) + ([table.mtp] if stage.mtp > 0 else [])
+
+
+def _held(table: StageTable, row: int, stage: Stage, segment: holding.Segment) -> Holding:
+    if segment.start == _EMBEDDING:
+        return _sum_of([table.embedding], row, 0.0)
+    if segment.start == _HEAD:
+        tied = float(table.tied_parameters[row]) if stage.embedding else 0.0
+        return _sum_of(_last_ends(table, stage), row, tied)
+    dense, expert = table.layers.dense_parameters[row], table.layers.expert_parameters[row]
+    return Holding(
+        dense=float(dense[segment.stop] - dense[segment.start]),
+        expert=float(expert[segment.stop] - expert[segment.start]),
+    )
+
+
+def _sum_of(ends: Sequence[Terms], row: int, tied: float) -> Holding:
+    return Holding(
+        dense=sum(float(end.dense_parameters[row]) for end in ends) - tied,
+        expert=sum(float(end.expert_parameters[row]) for end in ends),
+    )
+
+
+def shard_counts(view: Frame) -> dict[Index, tuple[float, float]]:
+    """Effective ZeRO shard counts (dense, expert) of each stage, at least 1.
+
+    Each segment is sharded over the ranks that hold it; the count of a stage is what it holds
+    over what is left of it.
+    """
+    left = dict.fromkeys(view.stages, (0.0, 0.0))
+    for segment, held in zip(view.segments, view.held, strict=True):
+        dense_ranks = holding.data_parallel_ranks(view.layout, segment.holders)
+        expert_ranks = holding.expert_data_parallel_ranks(view.layout, segment.holders)
+        for index, part in zip(segment.holders, held, strict=True):
+            dense, expert = left[index]
+            left[index] = (dense + part.dense / dense_ranks, expert + part.expert / expert_ranks)
+    return {
+        index: (_ratio(view.costs[index].dense, d), _ratio(view.costs[index].expert, e))
+        for index, (d, e) in left.items()
+    }
+
+
+def _ratio(held: float, after: float) -> float:
+    return held / after if after > 0 else 1.0
