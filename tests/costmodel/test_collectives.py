@@ -1,0 +1,70 @@
+"""Laws of the collective times."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costmodel import collectives
+from costmodel.model.placement import Collective
+from costmodel.sync import Side, phase_seconds
+from tests.costmodel.cases import TWO_ISLANDS, cluster, pool
+
+payloads = st.floats(min_value=1.0, max_value=1e12)
+ranks = st.integers(min_value=1, max_value=4096)
+
+
+def seconds(step: Collective, payload: float, n: int, latency: float = 0.0) -> float:
+    one = [np.asarray(x, dtype=np.float64) for x in (payload, n, 1e10, latency)]
+    return float(collectives.seconds(step, *one))
+
+
+@given(payloads, ranks)
+def test_an_all_reduce_is_a_scatter_and_a_gather(payload: float, n: int) -> None:
+    halves = seconds(Collective.REDUCE_SCATTER, payload, n)
+    halves += seconds(Collective.ALL_GATHER, payload, n)
+    assert seconds(Collective.ALL_REDUCE, payload, n) == pytest.approx(halves)
+
+
+@given(payloads, st.sampled_from(list(Collective)))
+def test_one_rank_needs_no_time(payload: float, step: Collective) -> None:
+    assert seconds(step, payload, 1, latency=1e-5) == 0.0
+
+
+@given(payloads, ranks, st.sampled_from(list(Collective)))
+def test_more_bytes_and_more_ranks_never_take_less(
+    payload: float, n: int, step: Collective
+) -> None:
+    here = seconds(step, payload, n, latency=1e-6)
+    assert seconds(step, 2 * payload, n, latency=1e-6) >= here
+    assert seconds(step, payload, n + 1, latency=1e-6) >= here
+
+
+def test_a_ring_moves_twice_the_share_of_the_others() -> None:
+    """2 (n - 1) / n S / beta: 8 ranks, 1 GB, 10 GB/s (Thakur et al. 2005, section 4.5)."""
+    assert seconds(Collective.ALL_REDUCE, 1e9, 8) == pytest.approx(2 * 7 / 8 * 0.1)
+
+
+def side(name: str, n: int, stride: int = 8, payload: float = 1e9) -> Side:
+    return Side(pool=name, ranks=n, stride=stride, payload_bytes=payload)
+
+
+def test_one_side_is_a_ring_over_its_share_of_the_nics() -> None:
+    """Stride 8: one rank a node, so an eighth of 8 NICs of 25 GB/s at 80 %."""
+    got = phase_seconds(TWO_ISLANDS, [side("p", 4)], Collective.REDUCE_SCATTER)
+    assert got == pytest.approx(3 / 4 * 1e9 / 20e9 + 1e-5 * (1 + 0.15 * 4))
+
+
+def test_a_second_island_adds_the_exchange_over_its_link() -> None:
+    """Each of two sides with 4 ranks hands half of its quarter to the other over one 3 GB/s NIC
+    shared by 8 chips."""
+    one = phase_seconds(TWO_ISLANDS, [side("p", 4)], Collective.REDUCE_SCATTER)
+    two = phase_seconds(TWO_ISLANDS, [side("p", 4), side("q", 4)], Collective.REDUCE_SCATTER)
+    assert two - one == pytest.approx(0.5 * 1e9 / 4 / (3e9 / 8 * 0.8) + 1e-5)
+
+
+def test_pools_of_one_island_are_joined_by_their_fabric() -> None:
+    same = cluster(pool("p"), pool("q"))
+    over = phase_seconds(same, [side("p", 4), side("q", 4)], Collective.REDUCE_SCATTER)
+    far = phase_seconds(TWO_ISLANDS, [side("p", 4), side("q", 4)], Collective.REDUCE_SCATTER)
+    assert over < far
