@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel.layout.values import Layout, StageOption
+from costmodel.layout.values import Layout, Pipeline, StageOption
 from costmodel.stage_costs import stage_table
 from costmodel.step import Evaluator, evaluate
 from tests.costmodel.cases import even_layout, pipeline, problem
@@ -24,7 +24,7 @@ EVALUATOR = Evaluator.of(CASE, OPTIONS)
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
     """One or two pipelines of one to four stages with any cuts and options."""
-    pipelines = []
+    pipelines: list[Pipeline] = []
     for _ in range(draw(st.integers(1, 2))):
         size = draw(st.integers(1, 4))
         inner = st.integers(1, 31)
