@@ -17,7 +17,7 @@ from planner.degrees import Degrees, best_of_pool, mode_rows, sample_sizes
 from planner.instance import (
     Entry,
     Instance,
-    Plan,
+    Draft,
     Template,
     arrays,
     makespan,
@@ -31,7 +31,7 @@ Parts = tuple[tuple[Degrees, int], ...]
 class Candidate:
     """A layout with its quick time: the simulated makespan without synchronisation."""
 
-    plan: Plan
+    plan: Draft
     quick_s: float
 
 
@@ -61,7 +61,7 @@ def template_for(
     return Template(rows=tuple(rows.tolist()), cuts=tuple(cuts.tolist()))
 
 
-def spread(instance: Instance, template: Template, count: int, samples: int) -> Plan | None:
+def spread(instance: Instance, template: Template, count: int, samples: int) -> Draft | None:
     """``count`` copies that share the batch as evenly as possible; None when it has too few."""
     total = instance.batch // samples
     least, more = divmod(total, count)
@@ -124,6 +124,8 @@ def chain_layouts(
         for order in orders:
             choices = [best_of_pool(instance, k, samples, width) for k in order]
             for chosen in product(*choices):
+                if min(d.replicas for d in chosen) > 1:
+                    continue  # the same as fewer replicas in more copies
                 for count in counts_for(instance, chosen):
                     found = chain_candidate(instance, chain_parts(instance, chosen, count), count)
                     if found is not None:

@@ -15,6 +15,7 @@ class Degrees:
     """One way to split a stage over chips of one pool.
 
     rows: table rows of its modes, the cheapest in memory traffic first.
+    replicas: data parallelism inside the stage, 1 where an expert group asks for them.
     rate: chip-seconds per sequence of one average layer under the fastest mode, to rank degrees.
     """
 
@@ -22,7 +23,13 @@ class Degrees:
     num_chips: int
     samples: int
     rows: tuple[int, ...]
+    replicas: int
     rate: float
+
+
+def options_replicas(option: StageOption) -> int:
+    """Replicas that could as well be further pipelines; 1 where expert parallelism needs them."""
+    return 1 if option.ep > 1 else option.replicas
 
 
 def _key(option: StageOption) -> StageOption:
@@ -35,7 +42,8 @@ def degrees(instance: Instance) -> tuple[Degrees, ...]:
     table = instance.table
     groups: dict[StageOption, list[int]] = {}
     for row, option in enumerate(table.options):
-        groups.setdefault(_key(option), []).append(row)
+        if option.zero <= instance.largest_zero:
+            groups.setdefault(_key(option), []).append(row)
     work = (table.layers.forward_s + table.layers.backward_s)[:, -1] / table.num_layers
     found: list[Degrees] = []
     for rows in groups.values():
@@ -46,6 +54,7 @@ def degrees(instance: Instance) -> tuple[Degrees, ...]:
                 pool=int(table.pool_index[rows[0]]),
                 num_chips=chips,
                 samples=samples,
+                replicas=options_replicas(table.options[rows[0]]),
                 rows=tuple(sorted(rows, key=lambda r: (table.options[r].zero, work[r]))),
                 rate=fastest * chips / samples,
             )

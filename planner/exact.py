@@ -17,7 +17,7 @@ from planner.arrays import Arrays, IntArray, stage_bytes, stage_seconds
 from planner.instance import (
     Entry,
     Instance,
-    Plan,
+    Draft,
     Template,
     arrays,
     largest_microbatches,
@@ -35,7 +35,7 @@ MAX_NODES = 400_000
 class Proof:
     """Outcome of the exact search: the best layout found and whether nothing is faster."""
 
-    plan: Plan | None
+    plan: Draft | None
     step_time_s: float
     complete: bool
     evaluated: int
@@ -105,7 +105,7 @@ class _Search:
     samples: list[int]
     limits: list[int]
     most: dict[tuple[int, ...], int]
-    best: Plan | None
+    best: Draft | None
     best_s: float
     nodes: int = 0
     evaluated: int = 0
@@ -170,7 +170,7 @@ def _knapsack(
     return most
 
 
-def prove(instance: Instance, incumbent: Plan | None, incumbent_s: float) -> Proof:
+def prove(instance: Instance, incumbent: Draft | None, incumbent_s: float) -> Proof:
     """Searches the whole space for a layout faster than the incumbent.
 
     ``complete`` is true when the answer is the optimum of the space; when the problem is too

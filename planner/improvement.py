@@ -11,7 +11,7 @@ from planner.degrees import Degrees, degrees
 from planner.instance import (
     Entry,
     Instance,
-    Plan,
+    Draft,
     Score,
     Template,
     layout_of,
@@ -62,16 +62,16 @@ def _siblings(instance: Instance) -> dict[int, Degrees]:
     return {row: d for d in degrees(instance) for row in d.rows}
 
 
-def with_template(plan: Plan, old: Template, new: Template) -> Plan:
+def with_template(plan: Draft, old: Template, new: Template) -> Draft:
     """The plan with every copy of ``old`` replaced."""
     return tuple(replace(e, template=new) if e.template == old else e for e in plan)
 
 
-def _slowest(instance: Instance, plan: Plan) -> Entry:
+def _slowest(instance: Instance, plan: Draft) -> Entry:
     return max(plan, key=lambda e: makespan(instance, e.template, e.microbatches))
 
 
-def _reshaped(instance: Instance, plan: Plan) -> list[Plan]:
+def _reshaped(instance: Instance, plan: Draft) -> list[Draft]:
     """Plans with the slowest pipeline reshaped, quickest first."""
     slowest = _slowest(instance, plan)
     old = slowest.template
@@ -86,13 +86,13 @@ def _reshaped(instance: Instance, plan: Plan) -> list[Plan]:
     return [with_template(plan, old, t) for t in ranked]
 
 
-def _rebalanced(instance: Instance, plan: Plan) -> list[Plan]:
+def _rebalanced(instance: Instance, plan: Draft) -> list[Draft]:
     """Plans with one micro-batch of every slowest copy given to copies of another entry."""
     slowest = _slowest(instance, plan)
     if slowest.microbatches < 2:
         return []
     size = template_samples(instance, slowest.template)
-    found: list[Plan] = []
+    found: list[Draft] = []
     for other in plan:
         taken = slowest.count * size
         unit = template_samples(instance, other.template)
@@ -102,7 +102,7 @@ def _rebalanced(instance: Instance, plan: Plan) -> list[Plan]:
     return found
 
 
-def _handed_over(plan: Plan, giver: Entry, taker: Entry, copies: int) -> Plan:
+def _handed_over(plan: Draft, giver: Entry, taker: Entry, copies: int) -> Draft:
     rest = tuple(e for e in plan if e not in (giver, taker))
     changed = (
         replace(giver, microbatches=giver.microbatches - 1),
@@ -112,7 +112,7 @@ def _handed_over(plan: Plan, giver: Entry, taker: Entry, copies: int) -> Plan:
     return merged((*rest, *(e for e in changed if e.count > 0)))
 
 
-def merged(plan: Plan) -> Plan:
+def merged(plan: Draft) -> Draft:
     """The plan with equal entries joined."""
     counts: dict[tuple[Template, int], int] = {}
     for e in plan:
@@ -122,8 +122,8 @@ def merged(plan: Plan) -> Plan:
 
 
 def improve(
-    instance: Instance, plan: Plan, score: Score, rounds: int = MAX_ROUNDS
-) -> tuple[Plan, Score, int]:
+    instance: Instance, plan: Draft, score: Score, rounds: int = MAX_ROUNDS
+) -> tuple[Draft, Score, int]:
     """Hill climbing until no tried move helps; the plan, its score and the evaluations spent."""
     evaluated = 0
     for _ in range(rounds):

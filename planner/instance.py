@@ -34,8 +34,8 @@ class Entry:
     microbatches: int
 
 
-Plan = tuple[Entry, ...]
-"""A layout as the search handles it."""
+Draft = tuple[Entry, ...]
+"""A layout as the search handles it, before it becomes a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,8 @@ class Instance:
     transfer: seconds of one hand-over (activation forward, gradient back) between two options.
     evaluate: exact score of a layout, the same that the plan reports.
     floor: seconds that the evaluator adds to every layout at least (fixed overhead).
+    largest_zero: ZeRO stage up to which the heuristics look (3 costs traffic every micro-batch, so
+        it is tried when nothing else fits); the enumeration and the bound ignore it.
     """
 
     space: Space
@@ -66,6 +68,7 @@ class Instance:
     evaluate: Callable[[Layout], Score]
     mtp: int = 0
     floor: float = 0.0
+    largest_zero: int = 2
 
     @property
     def num_layers(self) -> int:
@@ -144,7 +147,7 @@ def pipeline_of(instance: Instance, entry: Entry) -> Pipeline:
     return Pipeline(stages=stages, microbatches=entry.microbatches, count=entry.count)
 
 
-def layout_of(instance: Instance, plan: Plan) -> Layout:
+def layout_of(instance: Instance, plan: Draft) -> Layout:
     """The layout that the entries describe, in a canonical order."""
     ordered = sorted(
         plan, key=lambda e: (-e.microbatches, e.template.rows, e.template.cuts, e.count)
@@ -155,14 +158,14 @@ def layout_of(instance: Instance, plan: Plan) -> Layout:
     )
 
 
-def plan_samples(instance: Instance, plan: Plan) -> int:
+def plan_samples(instance: Instance, plan: Draft) -> int:
     """Sequences per step of the plan."""
     return sum(
         e.count * e.microbatches * template_samples(instance, e.template) for e in plan
     )
 
 
-def plan_chips(instance: Instance, plan: Plan) -> IntArray:
+def plan_chips(instance: Instance, plan: Draft) -> IntArray:
     """Chips in use by pool."""
     used = np.zeros(len(instance.chips), np.int64)
     for e in plan:
@@ -170,7 +173,7 @@ def plan_chips(instance: Instance, plan: Plan) -> IntArray:
     return used
 
 
-def pipelines_of(plan: Plan) -> int:
+def pipelines_of(plan: Draft) -> int:
     """Number of pipelines that run side by side."""
     return sum(e.count for e in plan)
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from planner.chains import chain_parts, counts_for, template_for
 from planner.degrees import Degrees, best_of_pool, sample_sizes
-from planner.instance import Instance, Plan, Template
+from planner.instance import Instance, Draft, Template
 from planner.mixes import column, mix
 
 WIDTH = 4
 
 
-def mixed_layouts(instance: Instance) -> Iterator[Plan]:
+def mixed_layouts(instance: Instance) -> Iterator[Draft]:
     """Layouts of several pipelines, for each set of pools worth combining."""
     for pools in _pool_sets(instance):
         templates = _pool_templates(instance, pools)

@@ -17,7 +17,7 @@ from planner.arrays import FloatArray, IntArray
 from planner.instance import (
     Entry,
     Instance,
-    Plan,
+    Draft,
     Template,
     largest_microbatches,
     makespan,
@@ -134,7 +134,7 @@ def _copies(
     return [int(solver.value(count)) for count in copies]
 
 
-def trim(instance: Instance, plan: Plan) -> Plan | None:
+def trim(instance: Instance, plan: Draft) -> Draft | None:
     """Takes surplus micro-batches from the slowest pipelines until the batch is met exactly.
 
     None when the surplus is not a sum of the pipelines' sequences per micro-batch.
@@ -160,7 +160,7 @@ def trim(instance: Instance, plan: Plan) -> Plan | None:
     return tuple(entries) if surplus == 0 and counts else None
 
 
-def mix(instance: Instance, columns: tuple[Column, ...]) -> Plan | None:
+def mix(instance: Instance, columns: tuple[Column, ...]) -> Draft | None:
     """The best layout over these columns by simulated pipeline time; None when none holds."""
     if not columns:
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from planner.chains import Candidate, chain_layouts, pool_orders
 from planner.exact import prove
 from planner.improvement import improve
-from planner.instance import Instance, Plan, Score, layout_of
+from planner.instance import Instance, Draft, Score, layout_of
 from planner.masters import mixed_layouts
 
 SCORED = 60
@@ -17,7 +17,7 @@ IMPROVED = 3
 class Scored:
     """A layout with its exact score; ``family`` names where it came from."""
 
-    plan: Plan
+    plan: Draft
     score: Score
     family: str
 
@@ -51,27 +51,40 @@ def search(instance: Instance, expired: Expired) -> Found:
 
     ``expired`` is asked between layouts; once true the rest is left out and the result says so.
     """
+    found = _heuristic(instance, expired)
+    if found.best is None and not expired():
+        found = _heuristic(replace(instance, largest_zero=3), expired)
+    return _proved(instance, found)
+
+
+def _heuristic(instance: Instance, expired: Expired) -> Found:
     scored = _distinct([*_score_chains(instance, expired), *_score_mixes(instance, expired)])
     ranked = sorted(scored, key=lambda s: s.rank)
     evaluated = len(ranked)
     polished, spent = _polish(instance, ranked, expired)
     ranked = sorted(_distinct([*polished, *ranked]), key=lambda s: s.rank)
-    cut_off = expired()
-    fitting = [s for s in ranked if s.score.step_time_s < float("inf")]
-    incumbent = fitting[0] if fitting else None
+    return Found(
+        ranked=tuple(ranked), evaluated=evaluated + spent, optimal=False, cut_off=expired()
+    )
+
+
+def _proved(instance: Instance, found: Found) -> Found:
+    """The result after the enumeration of a small problem; unchanged when it is too large."""
+    best = found.best
     proof = prove(
         instance,
-        incumbent.plan if incumbent else None,
-        incumbent.score.step_time_s if incumbent else float("inf"),
+        best.plan if best else None,
+        best.score.step_time_s if best else float("inf"),
     )
-    if proof.plan is not None and (incumbent is None or proof.plan != incumbent.plan):
+    ranked = found.ranked
+    if proof.plan is not None and (best is None or proof.plan != best.plan):
         score = instance.evaluate(layout_of(instance, proof.plan))
-        ranked.insert(0, Scored(plan=proof.plan, score=score, family="enumeration"))
+        ranked = (Scored(plan=proof.plan, score=score, family="enumeration"), *ranked)
     return Found(
-        ranked=tuple(ranked),
-        evaluated=evaluated + spent + proof.evaluated,
+        ranked=ranked,
+        evaluated=found.evaluated + proof.evaluated,
         optimal=proof.complete,
-        cut_off=cut_off and not proof.complete,
+        cut_off=found.cut_off and not proof.complete,
     )
 
 
@@ -95,7 +108,7 @@ def _score_mixes(instance: Instance, expired: Expired) -> Iterator[Scored]:
         yield _scored(instance, plan, "mix")
 
 
-def _scored(instance: Instance, plan: Plan, family: str) -> Scored:
+def _scored(instance: Instance, plan: Draft, family: str) -> Scored:
     return Scored(plan=plan, score=instance.evaluate(layout_of(instance, plan)), family=family)
 
 
