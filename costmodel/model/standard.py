@@ -144,3 +144,17 @@ def positioned_model(
         ties=(TIED_HEAD,) if sizes.tied else (),
         max_sequence_length=sizes.positions or positions,
     ).graph(config, family)
+
+
+def stateless_sizes(config: Config, *, tied: bool) -> Sizes:
+    """Sizes of a model without attention."""
+    return Sizes(
+        hidden=config.size("hidden_size"),
+        vocab=config.size("vocab_size"),
+        layers=read_layers(config),
+        heads=1,
+        kv_heads=1,
+        head_dim=1,
+        positions=None,
+        tied=config.flag("tie_word_embeddings", default=tied),
+    )
