@@ -1,6 +1,6 @@
 """Small clusters, jobs and layouts that the cost model's tests share; round, made-up numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from costmodel.hardware.values import COLLECTIVES, Chip, Cluster, IslandLink, Link, Pool
@@ -9,7 +9,7 @@ from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
 from costmodel.model.read import load_model
 from costmodel.problem import Problem
 
-EFFICIENCY = MappingProxyType(dict.fromkeys(COLLECTIVES, 0.8))
+EFFICIENCY: Mapping[str, float] = MappingProxyType(dict.fromkeys(map(str, COLLECTIVES), 0.8))
 CHIP = Chip(
     name="test-chip",
     title="Test chip",
