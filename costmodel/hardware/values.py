@@ -220,14 +220,18 @@ class Cluster:
 
 
 def unknown_number(sheet: str, path: str, part: str, example: object) -> UnknownNumberError:
-    """The error for a number in a sheet that is needed but unknown, with both remedies."""
-    override: object = example
-    for key in reversed(path.split(".")):
-        override = f"{{{key}: {override!r}}}" if override is example else f"{{{key}: {override}}}"
+    """The error for a number in a sheet that is needed but unknown, with both remedies.
+
+    `part` is what the overrides of this thing are called in a pool, empty where they stand
+    directly under `overrides`.
+    """
+    override = repr(example) if not isinstance(example, str) else f'"{example}"'
+    for key in reversed([*([part] if part else []), *path.split(".")]):
+        override = f"{{{key}: {override}}}"
     return UnknownNumberError.of(
         field=f"{sheet}: {path}",
         value="unknown",
         rule="is needed and nobody has published it",
-        fix=f"give your own in the cluster file, as in `overrides: {{{part}: {override}}}`, "
+        fix=f"give your own in the cluster file, as in `overrides: {override}`, "
         "or set `class_defaults: true` to use the documented default of its class",
     )

@@ -1,0 +1,91 @@
+"""What to take for a number that nobody published, when a cluster asks for class defaults.
+
+Every rule is written out in the documentation of clusters, and every use of one is a
+sentence in `Cluster.assumptions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from costmodel.hardware.values import PRECISIONS, Chip
+from costmodel.units import format_rate
+
+Numbers = Mapping[str, float | None]
+
+MATMUL_FRACTION = 0.8
+"""Median of the best matrix products measured on the chips of `cluster_profiles/chips`."""
+
+MEMORY_FRACTION = 0.85
+"""Median of the stream bandwidths measured on the same chips."""
+
+SCALE_UP_BYTES_PER_S = 32e9
+"""A scale-up link about which nothing is published counts as PCIe 4.0 x16, one direction."""
+
+STATED_SHARE = 0.5
+"""A bandwidth published without a direction counts both directions."""
+
+_PEAK_RULES = (
+    ("bf16", "fp16", 1.0),
+    ("fp16", "bf16", 1.0),
+    ("tf32", "bf16", 1 / 2),
+    ("fp32", "bf16", 1 / 16),
+    ("fp8", "bf16", 1.0),
+    ("mxfp8", "fp8", 1.0),
+    ("nvfp4", "fp8", 1.0),
+)
+"""(unknown, known, share). The 16-bit formats run alike; TF32 at half of them and FP32 at a
+sixteenth as on A100; where no 8- or 4-bit rate is published, none is gained from them."""
+
+_FRACTION_RULES = (("bf16", "fp16"), ("fp16", "bf16"), ("mxfp8", "fp8"), ("nvfp4", "fp8"))
+"""(unknown, known): formats of one width reach the same share of their peak."""
+
+
+def fill_chip(chip: Chip) -> tuple[Chip, tuple[str, ...]]:
+    """The chip with the unknown numbers of its class filled in, and what was assumed.
+
+    Memory size and bandwidth have no class default; what the chip cannot do stays so.
+    """
+    peaks = _filled(chip, chip.peak_flop_per_s, _PEAK_RULES)
+    fraction_rules = tuple((unknown, known, 1.0) for unknown, known in _FRACTION_RULES)
+    fractions = _filled(chip, chip.matmul_fraction, fraction_rules)
+    for precision in PRECISIONS:
+        if peaks.get(precision) is not None and fractions.get(precision) is None:
+            fractions[precision] = MATMUL_FRACTION
+    notes = [
+        *_notes("peak", chip.peak_flop_per_s, peaks, "FLOP/s"),
+        *_notes("matmul_fraction", chip.matmul_fraction, fractions),
+    ]
+    if chip.memory_fraction is None:
+        notes.append(f"memory_fraction = {MEMORY_FRACTION}")
+    filled = replace(
+        chip,
+        peak_flop_per_s=peaks,
+        matmul_fraction=fractions,
+        memory_fraction=chip.memory_fraction or MEMORY_FRACTION,
+    )
+    return filled, tuple(f"chip {chip.name}: {note} (class default)" for note in notes)
+
+
+def _filled(
+    chip: Chip, numbers: Numbers, rules: tuple[tuple[str, str, float], ...]
+) -> dict[str, float | None]:
+    filled = dict(numbers)
+    for unknown, known, share in rules:
+        source = filled.get(known)
+        if source is None or filled.get(unknown) is not None or unknown in chip.unsupported:
+            continue
+        filled[unknown] = source * share
+    return filled
+
+
+def _notes(field: str, before: Numbers, after: Numbers, unit: str = "") -> list[str]:
+    filled: dict[float, list[str]] = {}
+    for precision in PRECISIONS:
+        value = after.get(precision)
+        if value is not None and before.get(precision) is None:
+            filled.setdefault(value, []).append(precision)
+    texts = {value: format_rate(value, unit) if unit else f"{value:g}" for value in filled}
+    listed = [f"{texts[value]} for {', '.join(names)}" for value, names in filled.items()]
+    return [f"{field} = {'; '.join(listed)}"] if listed else []

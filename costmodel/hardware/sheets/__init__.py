@@ -1,0 +1,1 @@
+"""The bundled sheets of chips and links."""

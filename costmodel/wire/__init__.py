@@ -1,0 +1,1 @@
+"""From raw documents to checked wire documents."""
