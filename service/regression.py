@@ -4,19 +4,20 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from costmodel.errors import InputError
 from costmodel.safe_document import load_document
+from costmodel.wire.read import validate
 from haplan_client.schema.requests import Question
 from planner.regression import Comparison, Result
 from service.inputs import Sources
 from service.usecases import DEFAULT_TARGET, plan_question
-from service.violations import violations_of
 
 Document = dict[str, Any]
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 BASELINE_SCHEMA = "haplan.baseline/v1"
 
@@ -53,12 +54,14 @@ class Baseline(_Strict):
     cases: dict[str, BaselineCase]
 
 
+def read_as(kind: type[AnyModel], path: Path) -> AnyModel:
+    """A file as a document of some kind."""
+    return validate(kind, load_document(path), name=str(path))
+
+
 def read_suite(path: Path) -> Suite:
     """A suite from a YAML or JSON file."""
-    try:
-        suite = Suite.model_validate(load_document(path))
-    except ValidationError as error:
-        raise InputError(violations_of(error.errors())) from None
+    suite = read_as(Suite, path)
     names = [case.name for case in suite.cases]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -70,10 +73,7 @@ def read_suite(path: Path) -> Suite:
 
 def read_baseline(path: Path) -> dict[str, Result]:
     """Results by case name from a baseline file."""
-    try:
-        baseline = Baseline.model_validate(load_document(path))
-    except ValidationError as error:
-        raise InputError(violations_of(error.errors())) from None
+    baseline = read_as(Baseline, path)
     return {
         name: Result(step_time_s=case.step_time_s, plan_id=case.plan_id)
         for name, case in baseline.cases.items()

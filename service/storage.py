@@ -6,10 +6,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self, cast
 
-from sqlalchemy import Column, Float, MetaData, Row, String, Table, Text, create_engine, event
+from sqlalchemy import (
+    Column,
+    Float,
+    MetaData,
+    Row,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    select,
+)
 from sqlalchemy import delete as delete_from
 from sqlalchemy import insert as insert_into
-from sqlalchemy import select
 from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.pool import StaticPool
 

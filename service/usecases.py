@@ -1,9 +1,11 @@
 """What both faces offer: questions in, documents out."""
 
+from pathlib import Path
 from typing import Any
 
-from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
-from planner import plan
+import planner
+from haplan_client.schema.requests import PlanRequest, Question
+from service.documents import read_plan_file
 from service.inputs import BUNDLED_ONLY, Sources, read_inputs
 
 Document = dict[str, Any]
@@ -26,5 +28,14 @@ def plan_question(
 ) -> Document:
     """The plan of a question, as a document."""
     inputs = read_inputs(question, sources)
-    found = plan(inputs.model, inputs.cluster, inputs.job, target=target, time_limit_s=time_limit_s)
+    found = planner.plan(
+        inputs.model, inputs.cluster, inputs.job, target=target, time_limit_s=time_limit_s
+    )
     return found.document()
+
+
+def validate_plan(path: Path, *, max_ranks: int) -> Document:
+    """Execute a reduced plan; needs torch."""
+    import runner
+
+    return runner.validate(read_plan_file(path), max_ranks=max_ranks)

@@ -4,22 +4,53 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from costmodel.errors import InputError, Violation
 
 
-def violations_of(details: Sequence[Mapping[str, Any]], *, skip: int = 0) -> list[Violation]:
-    """Pydantic's errors as violations; `skip` leaves out the first parts of each location."""
+def violations_of(details: Sequence[Mapping[str, Any]], document: object) -> list[Violation]:
+    """Pydantic's errors about `document` as violations, one for each field.
+
+    Where a field may be one of several things, pydantic reports an error for each of them.
+    """
+    by_field: dict[str, list[Mapping[str, Any]]] = {}
+    for detail in details:
+        by_field.setdefault(pointer_of(detail, document), []).append(detail)
     return [
         Violation(
-            field="".join(f"/{escape(str(part))}" for part in detail["loc"][skip:]),
-            value=detail.get("input"),
-            rule=rule_of(detail),
-            fix=fix_of(detail),
+            field=field,
+            value="nothing" if about[0]["type"] == "missing" else about[0].get("input"),
+            rule=" or ".join(dict.fromkeys(rule_of(detail) for detail in about)),
+            fix=" or ".join(dict.fromkeys(fix_of(detail) for detail in about)),
         )
-        for detail in details
+        for field, about in by_field.items()
     ]
+
+
+def pointer_of(detail: Mapping[str, Any], document: object) -> str:
+    """Where in `document` an error is.
+
+    Pydantic's location also names the alternatives that it tried; what is not in the document is
+    left out, but for the name of a missing field.
+    """
+    *inner, last = detail["loc"] or ("",)
+    pointer, value = "", document
+    for part in inner:
+        if has(value, part):
+            pointer, value = f"{pointer}/{escape(str(part))}", cast("Any", value)[part]
+    if last != "" and (detail["type"] == "missing" or has(value, last)):
+        pointer = f"{pointer}/{escape(str(last))}"
+    return pointer
+
+
+def has(value: object, part: object) -> bool:
+    """Whether `part` is a key or an index of `value`."""
+    if isinstance(value, Mapping):
+        return part in value
+    if isinstance(value, list) and isinstance(part, int):
+        return part < len(cast("list[object]", value))
+    return False
 
 
 FIXES: Mapping[str, str] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""The clients: two thin shells around `haplan_client.protocol`, one blocking and one asynchronous."""
+"""The clients: two thin shells around `haplan_client.protocol`, blocking and asynchronous."""
 
 from collections.abc import Mapping
 from types import TracebackType

@@ -1,18 +1,18 @@
 """Errors as `application/problem+json` (RFC 9457)."""
 
-from collections.abc import Sequence
-from http import HTTPStatus
+from http import HTTPMethod, HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 
-from costmodel.errors import HaplanError, InputError
+from costmodel.errors import HaplanError, InputError, Violation
 from haplan_client.schema.errors import Problem
 from service.outcomes import problem_of
-from service.violations import violations_of
+from service.violations import fix_of, rule_of, violations_of
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -65,18 +65,50 @@ async def _handle_haplan_error(_request: Request, error: Exception) -> Response:
 
 
 async def _handle_validation_error(_request: Request, error: Exception) -> Response:
-    details: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else ()
-    return problem_response(problem_of(InputError(violations_of(details, skip=1))))
+    if not isinstance(error, RequestValidationError):
+        return problem_response(_bug())
+    return problem_response(problem_of(InputError(request_violations(error))))
 
 
-async def _handle_http_exception(_request: Request, error: Exception) -> Response:
+def request_violations(error: RequestValidationError) -> list[Violation]:
+    """What is wrong with a request: in its body by pointer, elsewhere by the parameter's name."""
+    details = [dict(detail) for detail in error.errors()]
+    in_body = [d | {"loc": d["loc"][1:]} for d in details if d["loc"][0] == "body"]
+    elsewhere = [
+        Violation(
+            field=".".join(str(part) for part in detail["loc"]),
+            value=detail.get("input"),
+            rule=rule_of(detail),
+            fix=fix_of(detail),
+        )
+        for detail in details
+        if detail["loc"][0] != "body"
+    ]
+    return [*violations_of(in_body, error.body), *elsewhere]
+
+
+async def _handle_http_exception(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         return problem_response(_bug())
     title = HTTPStatus(error.status_code).phrase
     problem = Problem(title=title, status=error.status_code, detail=str(error.detail))
     response = problem_response(problem)
     response.headers.update(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        response.headers["Allow"] = ", ".join(allowed_methods(request))
     return response
+
+
+def allowed_methods(request: Request) -> list[str]:
+    """The methods of all routes that lead to the request's path; the router names the first's."""
+    routes: list[BaseRoute] = request.app.routes
+    return [
+        method
+        for method in HTTPMethod
+        if any(
+            route.matches(request.scope | {"method": method})[0] is Match.FULL for route in routes
+        )
+    ]
 
 
 async def _handle_bug(_request: Request, _error: Exception) -> Response:

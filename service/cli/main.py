@@ -14,6 +14,8 @@ from service.cli.commands import REGISTER
 from service.cli.questions import option_name
 from service.outcomes import ExitCode, lines_of, outcome_of, problem_of
 
+INTERRUPTED = 130
+
 
 def build_app() -> typer.Typer:
     """The commands, ready to be run."""
@@ -42,19 +44,24 @@ def run(arguments: list[str]) -> int:
         return int(build_app()(args=arguments, prog_name="haplan", standalone_mode=False) or 0)
     except typer.Exit as done:
         return done.exit_code
-    except HaplanError as error:
-        report(problem_of(error).model_dump(), lines_of(named_by_option(error)), arguments)
-        return outcome_of(error).exit_code
-    except typer.TyperException as error:
-        return report_usage(error, arguments)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
-    except (KeyboardInterrupt, typer.Abort):
-        return 130
     except Exception as error:  # noqa: BLE001  the last resort: a bug must not look like a verdict
-        report_bug(error, arguments)
-        return ExitCode.INTERNAL
+        return report_error(error, arguments)
+
+
+def report_error(error: Exception, arguments: Sequence[str]) -> int:
+    """Say what went wrong; the answer is the exit code."""
+    if isinstance(error, HaplanError):
+        report(problem_of(error).model_dump(), lines_of(named_by_option(error)), arguments)
+        return outcome_of(error).exit_code
+    if isinstance(error, typer.TyperException):
+        return report_usage(error, arguments)
+    report_bug(error, arguments)
+    return ExitCode.INTERNAL
 
 
 def named_by_option(error: HaplanError) -> HaplanError:

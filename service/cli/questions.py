@@ -1,5 +1,6 @@
 """From options to a question, with every fault named by its option."""
 
+import re
 from typing import Any
 
 from pydantic import ValidationError
@@ -7,6 +8,9 @@ from pydantic import ValidationError
 from costmodel.errors import InputError
 from haplan_client.schema.requests import Question
 from service.violations import violations_of
+
+OPTIONS = {"model": "MODEL", "cluster": "CLUSTER", "layout": "--layout"}
+PART = re.compile(r"/(model|cluster|job|layout)((?:[ /].*)?)", re.DOTALL)
 
 
 def question_of(
@@ -33,19 +37,19 @@ def question_of(
         "schedule": schedule,
         "recompute": recompute,
     }
+    document = {"model": model, "cluster": cluster, "job": job}
     try:
-        return Question.model_validate({"model": model, "cluster": cluster, "job": job})
+        return Question.model_validate(document)
     except ValidationError as error:
-        raise InputError(violations_of(error.errors())) from None
+        raise InputError(violations_of(error.errors(), document)) from None
 
 
 def option_name(field: str) -> str:
     """A field of a question as the command line calls it."""
-    head, _, rest = field.removeprefix("/").partition("/")
-    if head == "job":
-        return "--" + rest.replace("_", "-")
-    names = {"model": "MODEL", "cluster": "CLUSTER", "layout": "--layout"}
-    word, space, tail = head.partition(" ")
-    if not field.startswith("/") or word not in names:
+    found = PART.fullmatch(field)
+    if found is None:
         return field
-    return names[word] + space + tail + (f" /{rest}" if rest else "")
+    part, rest = found.groups()
+    if part == "job":
+        return "--" + rest.removeprefix("/").replace("_", "-")
+    return f"{OPTIONS[part]} {rest.strip()}".rstrip()

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -17,7 +18,13 @@ from pydantic import (
 MAX_TIME_LIMIT_S = 60.0
 MAX_DEPTH = 32
 
-Count = Annotated[StrictInt, Field(gt=0, le=2**40)]
+
+def _whole(value: object) -> object:
+    """In JSON 8.0 is the integer 8."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Count = Annotated[StrictInt, Field(gt=0, le=2**40), BeforeValidator(_whole)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 

@@ -14,7 +14,7 @@ Examples:
 
     haplan plan llama3-70b hybrid-64 --global-batch-size 1024 --sequence-length 4096
 
-    haplan plan ./config.json ./cluster.yaml --global-batch-size 512 --sequence-length 8192 -o plan.json
+    haplan plan ./config.json ./cluster.yaml --global-batch-size 512 --sequence-length 8192
 """
 
 

@@ -1,6 +1,6 @@
 """A plan as text: the answer first, then pipelines, time, and what it was compared with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -11,6 +11,9 @@ from service.cli.text.quantities import bar, count, memory_bar, percent, seconds
 from service.cli.text.tables import facts, remarks, table
 
 Document = dict[str, Any]
+
+OPTIONAL = {">cp", ">ep", ">replicas"}
+"""Columns left out where every stage has 1."""
 
 STATUS_STYLES = {"optimal": "bold green", "feasible": "green", "infeasible": "bold red"}
 
@@ -88,33 +91,34 @@ def pipeline_table(index: int, pipeline: Document) -> Table:
         f"Pipeline {index + 1}: {pipeline['count']} {times}, "
         f"{pipeline['microbatches']} micro-batches each"
     )
-    columns = (
-        ">stage", "pool", "layers", ">tp", ">cp", ">ep", ">replicas", ">micro-batch", ">zero",
-        "recompute", ">forward", ">backward", "memory",
-    )  # fmt: skip
-    return table(
-        title, columns, [stage_row(number, s) for number, s in enumerate(pipeline["stages"])]
-    )
+    rows = [stage_cells(number, stage) for number, stage in enumerate(pipeline["stages"])]
+    shown = [name for name in rows[0] if name not in OPTIONAL or differs(name, rows)]
+    return table(title, shown, [[row[name] for name in shown] for row in rows])
 
 
-def stage_row(number: int, stage: Document) -> Sequence[RenderableType]:
-    """One stage."""
+def differs(name: str, rows: Sequence[Mapping[str, RenderableType]]) -> bool:
+    """Whether a column says anything."""
+    return any(row[name] != "1" for row in rows)
+
+
+def stage_cells(number: int, stage: Document) -> dict[str, RenderableType]:
+    """One stage, by column."""
     memory = stage["memory"]
-    return (
-        str(number),
-        stage["pool"],
-        layers_text(stage),
-        str(stage["tp"]),
-        str(stage["cp"]),
-        ep_text(stage),
-        str(stage["replicas"]),
-        str(stage["micro_batch_size"]),
-        str(stage["zero"]),
-        stage["recompute"]["mode"],
-        seconds(stage["forward_s"]),
-        seconds(stage["backward_s"]),
-        memory_bar(memory["peak"], memory["capacity"]),
-    )
+    return {
+        ">#": str(number),
+        "pool": stage["pool"],
+        "layers": layers_text(stage),
+        ">tp": str(stage["tp"]),
+        ">cp": str(stage["cp"]),
+        ">ep": ep_text(stage),
+        ">replicas": str(stage["replicas"]),
+        ">batch": str(stage["micro_batch_size"]),
+        ">zero": str(stage["zero"]),
+        "recompute": stage["recompute"]["mode"],
+        ">forward": seconds(stage["forward_s"]),
+        ">backward": seconds(stage["backward_s"]),
+        ">memory": memory_bar(memory["peak"], memory["capacity"], width=6),
+    }
 
 
 def layers_text(stage: Document) -> str:

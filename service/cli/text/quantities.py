@@ -55,4 +55,4 @@ def memory_bar(used: float, capacity: float, *, width: int = 12) -> Text:
     share = used / capacity if capacity else float("inf")
     style = "red" if share > 1 else "yellow" if share > 0.95 else "green"
     text = Text(bar(share, width=width), style=style)
-    return text.append(f" {used / GIB:5.1f} / {capacity / GIB:.1f} GiB", style="default")
+    return text.append(f" {used / GIB:.1f}/{capacity / GIB:.1f} GiB", style="default")

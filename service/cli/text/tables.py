@@ -10,7 +10,15 @@ from rich.text import Text
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Table:
     """A table; a column whose name starts with `>` is set flush right."""
-    result = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    result = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for column in columns:
         right = column.startswith(">")
         result.add_column(

@@ -1,0 +1,33 @@
+"""`haplan explain`: why this plan."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli import options
+from service.cli.output import Format, emit
+
+EXAMPLES = """
+Examples:
+
+    haplan explain plan.json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("explain", epilog=EXAMPLES)(explain_command)
+
+
+def explain_command(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `haplan plan` wrote.")],
+    output_format: options.OutputFormat = Format.TEXT,
+    output: options.OutputPath = None,
+) -> None:
+    """Say what limits PLAN, where its time goes, and what each change would do."""
+    from service.cli.text.explain_text import show_explanation
+    from service.usecases import explain_plan
+
+    document = explain_plan(plan)
+    emit(document, show_explanation, output_format=output_format, path=output)

@@ -1,0 +1,223 @@
+"""The command line: what it prints where, and how it ends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costmodel.errors import InputError
+from service import usecases
+from service.cli.commands import REGISTER
+from service.cli.main import build_app, run
+from service.outcomes import TimeLimitError
+from tests.service.fixtures import plan_document
+
+PLAN = ["plan", "llama3-8b", "hybrid-64", "--global-batch-size=64", "--sequence-length=4096"]
+
+COMMANDS = {
+    "plan", "estimate", "model", "explain", "validate", "chips", "clusters", "regress", "serve",
+}  # fmt: skip
+LATER = ("import", "export", "lint", "improve", "transition", "replan")
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usecases, "plan_question", lambda *_args, **_options: plan_document())
+
+
+def failing(error: Exception) -> Any:
+    def fail(*_args: object, **_options: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_the_commands_are_these() -> None:
+    names = {command.name for command in build_app().registered_commands}
+
+    assert names == COMMANDS
+    assert len(REGISTER) == len(COMMANDS)
+    assert not names.intersection(LATER)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Examples" in text
+    assert f"haplan {command}" in text
+
+
+@pytest.mark.usefixtures("planned")
+def test_text_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(PLAN) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    for part in ("feasible", "17 (0-16) +E", "15 (17-31) +H", "1.40 x", "8 in roce", "a warning"):
+        assert part in captured.out
+
+
+@pytest.mark.usefixtures("planned")
+def test_json_is_alone_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*PLAN, "--format", "json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == plan_document()
+    assert captured.err == ""
+
+
+@pytest.mark.usefixtures("planned")
+def test_the_document_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "new" / "plan.json"
+
+    assert run([*PLAN, "-o", str(path)]) == 0
+    assert json.loads(path.read_text(encoding="utf-8")) == plan_document()
+    assert "feasible" in capsys.readouterr().out
+    assert [p.name for p in path.parent.iterdir()] == ["plan.json"]
+
+
+@pytest.mark.usefixtures("planned")
+def test_a_file_that_cannot_be_written_is_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+
+    assert run([*PLAN, "-o", str(tmp_path / "file" / "plan.json")]) == 2
+    assert "--output" in capsys.readouterr().err
+
+
+def test_infeasible_is_an_answer_with_its_own_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = plan_document(status="infeasible", pipelines=[], warnings=["12 GiB are missing"])
+    monkeypatch.setattr(usecases, "plan_question", lambda *_args, **_options: document)
+
+    assert run(PLAN) == 3
+    assert "12 GiB are missing" in capsys.readouterr().out
+
+
+def test_no_plan_in_time_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usecases, "plan_question", failing(TimeLimitError("too early")))
+
+    assert run(PLAN) == 4
+
+
+def test_a_bug_does_not_look_like_a_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(usecases, "plan_question", failing(ZeroDivisionError("oh")))
+
+    assert run(PLAN) == 70
+    assert "internal error" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nothing"],
+        ["plan", "llama3-8b"],
+        [*PLAN, "--unknown"],
+        [*PLAN[:3], "--global-batch-size=many", "--sequence-length=1"],
+        [*PLAN, "--format", "xml"],
+    ],
+)
+def test_a_wrong_command_line_is_bad_input(arguments: list[str]) -> None:
+    assert run(arguments) == 2
+
+
+def test_all_faults_are_named_by_their_options(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["plan", "llama3-8b", "hybrid-64", "--global-batch-size=0", "--sequence-length=-5"]
+
+    assert run([*arguments, "--precision=bf17", "--micro-batch-size=few"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    options = [line.split(": ")[1] for line in lines]
+    assert set(options) == {
+        "--global-batch-size",
+        "--sequence-length",
+        "--precision",
+        "--micro-batch-size",
+    }
+
+
+def test_unknown_names_come_together_with_suggestions(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["plan", "lama3-70b", "hybrid", *PLAN[3:]]
+
+    assert run(arguments) == 2
+    text = capsys.readouterr().err
+    assert "MODEL" in text
+    assert "llama3-70b" in text
+    assert "CLUSTER" in text
+
+
+@pytest.mark.parametrize("option", [["--format", "json"], ["--format=json"]])
+def test_errors_are_json_when_json_is_asked_for(
+    option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", "llama3-8b", "hybrid-64", "--global-batch-size=0", *option]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert set(json.loads(captured.err)) == {"error"}
+
+
+def test_json_errors_carry_the_fix(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = InputError.of(field="/job/precision", value=1, rule="must be known", fix="write bf16")
+    monkeypatch.setattr(usecases, "plan_question", failing(error))
+
+    assert run([*PLAN, "--format=json"]) == 2
+    found = json.loads(capsys.readouterr().err)["error"]
+    assert found["errors"][0]["pointer"] == "#/job/precision"
+    assert found["errors"][0]["fix"] == "write bf16"
+
+
+def test_a_model_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["model", "llama3-70b", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["parameters"] == {"total": 70553706496, "active": 70553706496}
+    assert (document["layers"], document["sequence_length"]) == (80, 4096)
+
+
+def test_a_graph_is_itself_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "graph.json"
+
+    assert run(["model", "mixtral-8x22b", "--graph", "-o", str(path)]) == 0
+    capsys.readouterr()
+    assert run(["model", str(path), "--format=json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert run(["model", "mixtral-8x22b", "--format=json"]) == 0
+    assert again == json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command", ["chips", "clusters"])
+def test_what_is_bundled_can_be_listed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--format=json"]) == 0
+    names = [item["name"] for item in json.loads(capsys.readouterr().out)["items"]]
+    assert names
+    assert run([command]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in names)
+
+
+@pytest.mark.parametrize("command", ["explain", "validate"])
+def test_a_file_that_is_no_plan_is_bad_input(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"schema": "other"}', encoding="utf-8")
+
+    assert run([command, str(path)]) == 2
+    assert "haplan.plan/v1" in capsys.readouterr().err
+    assert run([command, str(tmp_path / "missing.json")]) == 2
+
+
+def test_the_command_is_installed() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("haplan"), "--help"], capture_output=True, text=True
+    )
+
+    assert done.returncode == 0
+    assert "plan" in done.stdout

@@ -1,0 +1,89 @@
+"""Numbers and tables for people."""
+
+import pytest
+from rich.console import Console, RenderableType
+
+from service.cli.text.plan_text import ep_text, layers_text, show_plan
+from service.cli.text.quantities import (
+    bar,
+    count,
+    gibibytes,
+    memory_bar,
+    percent,
+    rate,
+    seconds,
+)
+from tests.service.fixtures import plan_document, stage
+
+
+def text_of(renderable: RenderableType, width: int = 120) -> str:
+    console = Console(width=width, record=True, quiet=False, file=None)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 s"),
+        (2e-9, "2 ns"),
+        (2.5e-6, "2.5 us"),
+        (0.0123, "12.3 ms"),
+        (1.5, "1.5 s"),
+        (123.4, "123 s"),
+        (12345.6, "12,346 s"),
+    ],
+)
+def test_seconds(value: float, text: str) -> None:
+    assert seconds(value) == text
+
+
+def test_other_quantities() -> None:
+    assert gibibytes(80 * 2**30) == "80.0 GiB"
+    assert rate(312e12, "FLOP/s") == "312 TFLOP/s"
+    assert rate(5, "B/s") == "5 B/s"
+    assert count(70.6e9) == "70.6 B"
+    assert count(12) == "12"
+    assert percent(0.123) == "12.3 %"
+
+
+@pytest.mark.parametrize("share", [-1, 0, 0.3, 0.999, 1, 7, float("inf")])
+def test_a_bar_keeps_its_width(share: float) -> None:
+    assert len(bar(share, width=10)) == 10
+
+
+def test_a_bar_grows_with_its_share() -> None:
+    assert bar(0, width=2) == "  "
+    assert bar(0.5, width=2) == "█ "
+    assert bar(1 / 16, width=2) == "▏ "
+    assert bar(1, width=2) == "██"
+
+
+@pytest.mark.parametrize(("used", "style"), [(0.5, "green"), (0.97, "yellow"), (1.5, "red")])
+def test_memory_warns_by_colour(used: float, style: str) -> None:
+    assert memory_bar(used, 1.0).style == style
+
+
+def test_layers_name_their_ranges_and_ends() -> None:
+    assert layers_text(stage("a", 0, 10)) == "10 (0-9) +E"
+    assert layers_text(stage("a", 0, 0, chunks=[[4, 6], [8, 10]], embedding=False)) == "4 (4-5,8-9)"
+
+
+def test_expert_tensor_parallelism_is_shown_where_there_is_any() -> None:
+    assert ep_text(stage("a", 0, 1, ep=8)) == "8"
+    assert ep_text(stage("a", 0, 1, ep=8, etp=2)) == "8x2"
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_a_plan_fits_the_width(width: int) -> None:
+    text = text_of(show_plan(plan_document()), width)
+
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_a_plan_says_what_people_ask_first() -> None:
+    text = text_of(show_plan(plan_document()))
+
+    for part in ("2 s", "131,072 tokens/s", "MFU 35.0 %", "gap 5.3 %", "4 times", "does not fit"):
+        assert part in text
