@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from costmodel.chunks import Kept, chunk_costs, kept
 from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory, StageTime
 from costmodel.frame import Frame, Index, frame, shard_counts
 from costmodel.layout.values import Layout, StageOption
 from costmodel.memory import Shards, static_bytes
 from costmodel.model.flops import flops_per_token
-from costmodel.pipeline_time import StageEnd, stage_ends
+from costmodel.pipeline_time import StageEnd, interleaving, stage_ends
 from costmodel.problem import Problem
 from costmodel.schedules.registry import schedule as schedule_kind
 from costmodel.stage_costs import stage_table
@@ -166,14 +167,11 @@ def _stages(
     times: Mapping[Index, StageTime],
     shards: Mapping[Index, tuple[float, float]],
 ) -> tuple[tuple[StageEvaluation, ...], ...]:
-    schedule = schedule_kind(view.layout.schedule.kind)
-
     def evaluated(d: int, i: int) -> StageEvaluation:
-        pipeline = view.layout.pipelines[d]
-        kept = schedule.in_flight(len(pipeline.stages), i, pipeline.microbatches)
-        memory = _stage_memory(problem, view, (d, i), shards[d, i], kept)
-        stage = pipeline.stages[i]
-        return StageEvaluation(stage=stage, time=times[d, i], memory=memory, in_flight=kept)
+        kept = _kept(view, (d, i))
+        memory = _stage_memory(problem, view, (d, i), shards[d, i], kept.activation_bytes)
+        stage = view.stages[d, i]
+        return StageEvaluation(stage=stage, time=times[d, i], memory=memory, in_flight=kept.chunks)
 
     return tuple(
         tuple(evaluated(d, i) for i in range(len(pipeline.stages)))
@@ -181,8 +179,23 @@ def _stages(
     )
 
 
+def _kept(view: Frame, index: Index) -> Kept:
+    """Micro-batches (chunks of them, when interleaved) in flight and their activations."""
+    schedule, pipeline = view.layout.schedule, view.layout.pipelines[index[0]]
+    shape = len(pipeline.stages), index[1], pipeline.microbatches
+    if schedule.virtual_stages > 1:
+        order = interleaving(schedule).order(*shape, schedule.virtual_stages)
+        return kept(order, chunk_costs(view.table, view.rows[index], view.stages[index]))
+    in_flight = schedule_kind(schedule.kind).in_flight(*shape)
+    return Kept(chunks=in_flight, activation_bytes=in_flight * view.costs[index].activation_bytes)
+
+
 def _stage_memory(
-    problem: Problem, view: Frame, index: Index, shards: tuple[float, float], in_flight: int
+    problem: Problem,
+    view: Frame,
+    index: Index,
+    shards: tuple[float, float],
+    activation_bytes: float,
 ) -> StageMemory:
     costs, row = view.costs[index], view.rows[index]
     static = static_bytes(
@@ -196,7 +209,7 @@ def _stage_memory(
         weights=float(static.weights),
         gradients=float(static.gradients),
         optimizer=float(static.optimizer),
-        activations=in_flight * costs.activation_bytes,
+        activations=activation_bytes,
         transient=costs.transient_bytes,
         fixed=float(view.table.fixed_bytes[row]),
         capacity=float(view.table.capacity_bytes[row]),

@@ -9,6 +9,28 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Simulate = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, int], tuple[float, FloatArray]]
 Formula = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, int], float]
+Order = tuple[tuple[bool, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interleaving:
+    """The functions of a schedule whose stages hold v > 1 chunks of layers each.
+
+    Stage i of p holds the chunks i, i + p, i + 2 p... of the p v chunks in layer order. Times are
+    per chunk: forward_s[p v], backward_s[p v], and p2p_forward_s[p v - 1], p2p_backward_s[p v - 1]
+    from chunk c to c + 1 and back; then come the micro-batches and v.
+
+    simulate: exact event simulation; the makespan and the end of each stage's last backward.
+    lower_bound: proven never to exceed the simulated makespan.
+    order: (num_stages, stage, microbatches, v) -> the stage's passes in execution order,
+        ``(is_backward, k-th chunk of the stage, micro-batch)``.
+    """
+
+    simulate: Callable[
+        [FloatArray, FloatArray, FloatArray, FloatArray, int, int], tuple[float, FloatArray]
+    ]
+    lower_bound: Callable[[FloatArray, FloatArray, FloatArray, FloatArray, int, int], float]
+    order: Callable[[int, int, int, int], Order]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +46,7 @@ class ScheduleKind:
     closed_form: quick estimate for sorting; no bound on either side.
     in_flight: (num_stages, stage, microbatches) -> micro-batches whose activations a stage keeps.
     order: (num_stages, stage, microbatches) -> the stage's passes, ``(is_backward, microbatch)``.
+    interleaving: the functions for more than one chunk per stage; None if the schedule has none.
     """
 
     name: str
@@ -32,3 +55,4 @@ class ScheduleKind:
     closed_form: Formula
     in_flight: Callable[[int, int, int], int]
     order: Callable[[int, int, int], tuple[tuple[bool, int], ...]]
+    interleaving: Interleaving | None = None
