@@ -17,15 +17,15 @@ PROBLEM = problem(batch=32)
 OPTION = StageOption(pool="p", tp=8)
 
 
-def interleaved(v: int, kind: str = "interleaved") -> Layout:
-    """Llama-3-8B: four stages of eight layers in v chunks each."""
+def interleaved(v: int, kind: str = "interleaved", *, ends: bool = True) -> Layout:
+    """Llama-3-8B: four stages of eight layers in v chunks each; without ``ends`` layers alone."""
     size = 8 // v
     stages = tuple(
         Stage(
             option=OPTION,
             chunks=tuple(((k * 4 + i) * size, (k * 4 + i + 1) * size) for k in range(v)),
-            embedding=i == 0,
-            head=i == 3,
+            embedding=ends and i == 0,
+            head=ends and i == 3,
         )
         for i in range(4)
     )
@@ -47,11 +47,10 @@ def test_chunks_add_up_to_their_stage() -> None:
         assert sum(p.activation_bytes for p in parts) == pytest.approx(whole.activation_bytes)
 
 
-def test_two_chunks_a_stage_halve_the_bubble_and_double_the_traffic() -> None:
-    one, two = evaluate(PROBLEM, interleaved(1)), evaluate(PROBLEM, interleaved(2))
+def test_two_chunks_a_stage_halve_the_bubble() -> None:
+    one, two = (evaluate(PROBLEM, interleaved(v, ends=False)) for v in (1, 2))
 
-    assert bubble(two) == pytest.approx(bubble(one) / 2, rel=0.15)
-    assert two.breakdown["pp"] > 1.5 * one.breakdown["pp"]
+    assert bubble(two) == pytest.approx(bubble(one) / 2)
     assert two.breakdown["compute"] == pytest.approx(one.breakdown["compute"])
     assert sum(two.breakdown.values()) == pytest.approx(two.step_time_s, rel=1e-12)
 
