@@ -44,6 +44,7 @@ class BlockBuilder:
         self.tensors: dict[str, Dims] = dict(inputs)
         self.inputs = tuple(inputs)
         self.stream = stream
+        self.streams: dict[str, str] = {"memory": "encoder"} if "memory" in inputs else {}
         self.ops: list[Op] = []
 
     def define(self, **sizes: int) -> None:
@@ -91,10 +92,18 @@ class BlockBuilder:
             "norm", name, (x,), self.tensors[x], weights=weights, tp=tp, attributes=attributes
         )
 
-    def linear(self, name: str, x: str, out: Dims, *, tp: Dims = STREAM, bias: bool = False) -> str:
-        """Weight of out + in dimensions; a dimension that x and out share is not contracted."""
+    def linear(
+        self, name: str, x: str, out: Dims, *, tp: Dims = STREAM, bias: bool = False
+    ) -> str:
+        """Weight of out + in dimensions; a dimension that x and out share is not contracted.
+
+        A tensor of another stream than the block's (the encoder output) is processed per token
+        of that stream, which the attribute ``stream`` says.
+        """
         contracted = tuple(dim for dim in self.tensors[x] if dim not in out)
-        self.op("linear", name, (x,), out, weights={"weight": out + contracted}, tp=tp)
+        weights = {"weight": out + contracted}
+        attributes = {"stream": self.streams[x]} if x in self.streams else {}
+        self.op("linear", name, (x,), out, weights=weights, tp=tp, attributes=attributes)
         return self.bias(f"{name}_bias", name, tp=tp) if bias else name
 
     def bias(self, name: str, x: str, *, tp: Dims = STREAM) -> str:

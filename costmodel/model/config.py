@@ -136,5 +136,13 @@ class Config:
         return Config(inner, name=self.name, pointer=pointer, violations=self.violations)
 
     def text(self) -> "Config":
-        """The language model's part: ``text_config`` where there is one, else the whole."""
-        return self.sub("text_config") if self.has("text_config") else self
+        """The language model's part: ``text_config`` where there is one, else the whole.
+
+        Whether embeddings are tied may be said outside of it.
+        """
+        if not self.has("text_config"):
+            return self
+        inner, key = self.sub("text_config"), "tie_word_embeddings"
+        if self.has(key) and not inner.has(key):
+            inner.document = {**inner.document, key: self.document[key]}
+        return inner

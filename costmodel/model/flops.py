@@ -71,10 +71,6 @@ def _attention(op: Op, block: Block, keys: float) -> float:
     return 2.0 * keys * (block.elements(query) + block.elements(output))
 
 
-def _conv(op: Op, block: Block, keys: float) -> float:
-    return _product(op, block, keys) * float(op.attributes.get("outputs_per_token", 1))
-
-
 def _scan(op: Op, block: Block, keys: float) -> float:
     del keys
     width = block.elements(block.tensors[op.outputs[0]])
@@ -82,8 +78,9 @@ def _scan(op: Op, block: Block, keys: float) -> float:
 
 
 def _opaque(op: Op, block: Block, keys: float) -> float:
-    del block, keys
-    return float(op.attributes["flop_per_token"])
+    del block
+    per_key = float(op.attributes.get("flop_per_key", 0))
+    return float(op.attributes["flop_per_token"]) + per_key * keys
 
 
 _RULES: Mapping[str, Callable[[Op, Block, float], float]] = MappingProxyType(
@@ -94,7 +91,7 @@ _RULES: Mapping[str, Callable[[Op, Block, float], float]] = MappingProxyType(
         "classifier": _product,
         "experts": _experts,
         "attention": _attention,
-        "conv": _conv,
+        "conv": _product,
         "scan": _scan,
         "opaque": _opaque,
     }
@@ -111,15 +108,17 @@ def block_forward_flop(block: Block, lengths: Mapping[str, int]) -> float:
 
     lengths: tokens of each stream. An op with the attribute ``stream`` processes that stream's
     tokens (keys and values of cross-attention); ``keys_stream`` says where an attention's keys
-    come from; ``per_sequence`` marks ops that run once a sequence (a classifier).
+    come from; ``per_sequence`` marks ops that run once a sequence (a classifier);
+    ``outputs_per_token`` is how often an op runs per token (strided convolutions, patch merging).
     """
     total = 0.0
     for op in block.ops:
         own = str(op.attributes.get("stream", block.stream))
         tokens = 1 if op.attributes.get("per_sequence") else lengths[own]
         source = str(op.attributes.get("keys_stream", block.stream))
-        keys = keys_seen(op, lengths[source]) if op.kind == "attention" else 0.0
-        total += tokens * op_forward_flop(op, block, keys=keys)
+        keys = keys_seen(op, lengths[source])
+        share = float(op.attributes.get("outputs_per_token", 1))
+        total += tokens * share * op_forward_flop(op, block, keys=keys)
     return total
 
 

@@ -37,6 +37,7 @@ def read_latent_attention(config: Config, heads: int) -> LatentAttention:
         config.refuse("q_lora_rank", "is needed", "add the rank, or null for a direct projection")
     else:
         rank = config.optional_size("q_lora_rank")
+    top_keys = config.size("index_topk", default=0, least=0)
     return LatentAttention(
         heads=heads,
         q_rank=rank,
@@ -45,6 +46,9 @@ def read_latent_attention(config: Config, heads: int) -> LatentAttention:
         rope_dim=config.size("qk_rope_head_dim"),
         v_dim=config.size("v_head_dim"),
         bias=config.flag("attention_bias", default=False),
+        top_keys=top_keys,
+        index_heads=config.size("index_n_heads") if top_keys else 0,
+        index_dim=config.size("index_head_dim") if top_keys else 0,
     )
 
 

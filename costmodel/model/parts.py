@@ -6,7 +6,7 @@ residual stream, before the residual addition.
 
 from dataclasses import dataclass
 
-from costmodel.model.builder import RMS, STREAM, BlockBuilder, Dims, Norm
+from costmodel.model.builder import LAYER, RMS, STREAM, BlockBuilder, Dims, Norm
 from costmodel.model.graph import Attribute
 
 HEADS: Dims = ("heads",)
@@ -22,6 +22,7 @@ class Attention:
     window: keys that a query sees at most, itself included; 0 no limit.
     gate: the output is multiplied by a sigmoid of its own projection.
     shared_kv: one projection serves as key and as value.
+    buckets: learned biases by relative distance, this many for each head; 0 none.
     """
 
     heads: int
@@ -42,6 +43,7 @@ class Attention:
     gate: bool = False
     shared_kv: bool = False
     alibi: bool = False
+    buckets: int = 0
 
 
 def attention(b: BlockBuilder, x: str, a: Attention, *, memory: str = "", prefix: str = "") -> str:
@@ -91,7 +93,10 @@ def _core(
     attributes |= {"chunk": a.chunk} if a.chunk else {}
     attributes |= {"alibi": True} if a.alibi else {}
     attributes |= {"keys_stream": "encoder"} if memory else {}
-    weights = {"sinks": HEADS} if a.sinks else {}
+    weights: dict[str, Dims] = {"sinks": HEADS} if a.sinks else {}
+    if a.buckets:
+        b.define(buckets=a.buckets)
+        weights |= {"relative_bias": ("buckets", "heads")}
     out = ("heads", "v_dim")
     tp = HEADS + kv_split
     return b.op("attention", name, qkv, out, weights=weights, tp=tp, attributes=attributes)
@@ -103,6 +108,7 @@ class LatentAttention:
 
     q_rank: width of the compressed query; None projects queries directly.
     top_keys: keys that an indexer selects for each query; 0 all of them.
+    index_heads, index_dim: heads of the indexer and their width.
     """
 
     heads: int
@@ -114,6 +120,8 @@ class LatentAttention:
     bias: bool = False
     rotary: bool = True
     top_keys: int = 0
+    index_heads: int = 0
+    index_dim: int = 0
 
 
 def latent_attention(b: BlockBuilder, x: str, a: LatentAttention) -> str:
@@ -121,6 +129,8 @@ def latent_attention(b: BlockBuilder, x: str, a: LatentAttention) -> str:
     b.define(heads=a.heads, qk_dim=a.nope_dim + a.rope_dim, v_dim=a.v_dim, kv_rank=a.kv_rank)
     b.define(nope_dim=a.nope_dim, rope_dim=a.rope_dim)
     q = _latent_query(b, x, a)
+    if a.top_keys:
+        _indexer(b, x, a)
     latent = b.linear("kv_a", x, ("kv_rank",), bias=a.bias)
     latent = b.norm("kv_a_norm", latent, RMS)
     k_rope = b.linear("k_rope", x, ("rope_dim",), bias=a.bias)
@@ -134,6 +144,18 @@ def latent_attention(b: BlockBuilder, x: str, a: LatentAttention) -> str:
         "attention", "attention", (q, k, v), ("heads", "v_dim"), tp=HEADS, attributes=attributes
     )
     return b.linear("o", o, ("hidden",), tp=HEADS, bias=a.bias)
+
+
+def _indexer(b: BlockBuilder, x: str, a: LatentAttention) -> None:
+    """Scores all earlier keys with small heads and keeps the best (DeepSeek-V3.2)."""
+    b.define(index_heads=a.index_heads, index_dim=a.index_dim)
+    source = x if a.q_rank is None else "q_a_norm"
+    q = b.linear("index_q", source, ("index_heads", "index_dim"))
+    k = b.norm("index_k_norm", b.linear("index_k", x, ("index_dim",)), LAYER)
+    weight = b.linear("index_weight", x, ("index_heads",))
+    attributes: dict[str, Attribute] = {"flop_per_token": 0, "causal": True}
+    attributes |= {"flop_per_key": 2 * a.index_heads * a.index_dim}
+    b.op("opaque", "index_scores", (q, k, weight), (), attributes=attributes)
 
 
 def _latent_query(b: BlockBuilder, x: str, a: LatentAttention) -> str:

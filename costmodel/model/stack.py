@@ -28,7 +28,7 @@ def learned_positions(b: BlockBuilder, x: str, positions: int, name: str = "posi
 
 def head(b: BlockBuilder, x: str, *, bias: bool = False) -> None:
     """Logits over the vocabulary and the loss."""
-    weights: dict[str, Dims] = {"weight": ("vocab", "hidden")}
+    weights: dict[str, Dims] = {"weight": VOCAB + b.tensors[x]}
     weights |= {"bias": VOCAB} if bias else {}
     b.op("head", "head", (x,), None, weights=weights, tp=VOCAB)
 
@@ -40,10 +40,10 @@ def embedding_block(hidden: int, vocab: int, *, positions: int = 0) -> Block:
     return b.build(learned_positions(b, x, positions) if positions else x)
 
 
-def head_block(hidden: int, vocab: int, norm: Norm = RMS, *, bias: bool = False) -> Block:
-    """Final norm and head."""
+def head_block(hidden: int, vocab: int, norm: Norm | None = RMS, *, bias: bool = False) -> Block:
+    """Final norm (if any) and head."""
     b = BlockBuilder("head", {"hidden": hidden, "vocab": vocab})
-    head(b, b.norm("norm", "x", norm), bias=bias)
+    head(b, "x" if norm is None else b.norm("norm", "x", norm), bias=bias)
     return b.build("")
 
 

@@ -76,15 +76,9 @@ def grouped(config: Config, sizes: Sizes) -> Attention:
     )
 
 
-def decoder_model(
-    config: Config,
-    family: str,
-    sizes: Sizes,
-    layers: Sequence[Block],
-    *,
-    norm: Norm = RMS,
-    head_bias: bool = False,
-) -> ModelGraph:
+def decoder_stack(
+    sizes: Sizes, layers: Sequence[Block], *, norm: Norm = RMS, head_bias: bool = False
+) -> Stack:
     """Embedding, these layers, final norm and head."""
     return Stack(
         prologue=(embedding_block(sizes.hidden, sizes.vocab),),
@@ -92,7 +86,15 @@ def decoder_model(
         epilogue=(head_block(sizes.hidden, sizes.vocab, norm, bias=head_bias),),
         ties=(TIED_HEAD,) if sizes.tied else (),
         max_sequence_length=sizes.positions,
-    ).graph(config, family)
+    )
+
+
+def decoder_model(
+    config: Config, family: str, sizes: Sizes, layers: Sequence[Block]
+) -> ModelGraph:
+    """A decoder of these layers with an RMS norm before its head."""
+    return decoder_stack(sizes, layers).graph(config, family)
+
 
 
 def sparse_layers(config: Config, layers: int) -> list[bool]:
@@ -107,7 +109,8 @@ def uniform_model(
 ) -> ModelGraph:
     """A decoder whose layers are all alike; its final norm is of the layers' kind."""
     blocks = [layer_block("layer", layer)] * sizes.layers
-    return decoder_model(config, family, sizes, blocks, norm=layer.norm, head_bias=head_bias)
+    stack = decoder_stack(sizes, blocks, norm=layer.norm, head_bias=head_bias)
+    return stack.graph(config, family)
 
 
 def gated(config: Config, *, bias: bool = False, function: str = "silu") -> Mlp:
