@@ -17,8 +17,8 @@ Numbers = Mapping[str, float | None]
 MATMUL_FRACTION = 0.8
 """Median of the best matrix products measured on the chips of `cluster_profiles/chips`."""
 
-MEMORY_FRACTION = 0.85
-"""Median of the stream bandwidths measured on the same chips."""
+MEMORY_FRACTION = 0.83
+"""Median of the stream bandwidths measured on the same chips, each measurement once."""
 
 SCALE_UP_BYTES_PER_S = 32e9
 """A scale-up link about which nothing is published counts as PCIe 4.0 x16, one direction."""
