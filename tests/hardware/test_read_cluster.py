@@ -18,6 +18,7 @@ from costmodel.errors import (
 )
 from costmodel.hardware.read import load_cluster
 from costmodel.hardware.values import Pool
+from costmodel.safe_document import load_document
 
 POOL: dict[str, Any] = {
     "name": "x",
@@ -233,3 +234,11 @@ def test_a_hostile_file_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(UnsafeDocumentError):
         load_cluster(path)
     assert time.process_time() - begin < 0.5
+
+
+def test_the_example_of_the_documentation_reads() -> None:
+    page = Path(__file__).parents[2] / "docs" / "clusters.md"
+    example = page.read_text().split("```yaml\n")[1].split("```")[0]
+    cluster = load_cluster(load_document(example))
+    assert cluster.num_chips == 48
+    assert cluster.pool("new").matmul_flop_per_s("bf16") == pytest.approx(0.85 * 148e12)
