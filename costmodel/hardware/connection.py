@@ -125,7 +125,7 @@ def _over_network(ends: tuple[_End, ...], oversubscription: float = 1.0) -> Conn
         transport=transport,
         node_bytes_per_s=min(end.node_bytes_per_s for end in ends) / oversubscription,
         chip_bytes_per_s=min(end.chip_bytes_per_s for end in ends) / oversubscription,
-        latency_s=_latency_s(ends, transport),
+        latency_s=_latency_s(ends),
         nics=min(end.nics for end in ends),
         efficiency=_efficiency(ends, transport),
         one_communicator=transport != "host-staged",
@@ -135,18 +135,17 @@ def _over_network(ends: tuple[_End, ...], oversubscription: float = 1.0) -> Conn
 
 def _transport(ends: tuple[_End, ...]) -> tuple[str, str]:
     vendors = sorted({end.pool.chip.vendor for end in ends})
-    transports = sorted({end.link.transport for end in ends})
     if len(vendors) > 1:
         return "host-staged", f"no collective library spans {' and '.join(vendors)}"
-    if len(transports) > 1:
-        return "tcp", f"no communicator spans {' and '.join(transports)}; sockets remain"
-    return transports[0], "both ends speak it"
+    if not _one_fabric(ends):
+        fabrics = sorted({end.link.fabric for end in ends})
+        return "tcp", f"no communicator spans {' and '.join(fabrics)}; sockets remain"
+    return ends[0].link.transport, "both ends speak it"
 
 
-def _latency_s(ends: tuple[_End, ...], transport: str) -> float:
-    slowest = max(end.link.latency_s for end in ends)
-    native = all(end.link.transport == transport for end in ends)
-    return slowest if native else max(slowest, SOCKET_LATENCY_S)
+def _latency_s(ends: tuple[_End, ...]) -> float:
+    floor = 0.0 if _one_fabric(ends) else SOCKET_LATENCY_S
+    return max(floor, *(end.link.latency_s for end in ends))
 
 
 def _efficiency(ends: tuple[_End, ...], transport: str) -> dict[str, float]:
@@ -156,4 +155,4 @@ def _efficiency(ends: tuple[_End, ...], transport: str) -> dict[str, float]:
 
 
 def _one_fabric(ends: tuple[_End, ...]) -> bool:
-    return len({end.link.transport for end in ends}) == 1
+    return len({end.link.fabric for end in ends}) == 1

@@ -84,14 +84,16 @@ class Chip:
 class Link:
     """One kind of link, one direction.
 
-    bytes_per_s: per chip for `scale-up`, per NIC for the others. latency_s: per
-    message and hop. efficiency: per collective, bus bandwidth over `bytes_per_s` for
-    large messages; above 1 where the switch reduces. ports: in a full mesh the number
-    of peers that share `bytes_per_s`; 1 behind a switch. multicast: in-switch reduction.
+    fabric: links of one fabric can share a communicator. bytes_per_s: per chip for `scale-up`,
+    per NIC for the others. latency_s: per message and hop. efficiency: per collective, bus
+    bandwidth over `bytes_per_s` for large messages; above 1 where the switch reduces. ports: in
+    a full mesh the number of peers that share `bytes_per_s`; 1 behind a switch. multicast: the
+    switch can reduce.
     """
 
     name: str
     kind: str
+    fabric: str
     transport: str
     topology: str
     bytes_per_s: float

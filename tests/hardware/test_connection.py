@@ -66,7 +66,7 @@ def test_infiniband_and_roce_of_one_island_are_left_with_sockets() -> None:
     assert path.one_communicator
     assert max(path.efficiency.values()) == SOCKET_EFFICIENCY
     assert path.latency_s > load_link("roce-200g").latency_s
-    assert "verbs-ib and verbs-roce" in path.reason
+    assert "infiniband and roce" in path.reason
 
 
 def test_islands_of_infiniband_and_roce_meet_over_ethernet() -> None:
@@ -77,11 +77,13 @@ def test_islands_of_infiniband_and_roce_meet_over_ethernet() -> None:
     assert path.chip_bytes_per_s == 25e9 / 8 / 8
 
 
-def test_nics_of_two_vendors_do_not_share_a_ring() -> None:
+@pytest.mark.parametrize("link", ["slingshot-200g", "efa-200g", "omni-path-100g"])
+def test_nics_of_two_vendors_do_not_share_a_ring(link: str) -> None:
     """NCCL #1526 (report 125): fabrics that differ never give one verbs communicator."""
-    slingshot: dict[str, Any] = {"scale_out": {"link": "slingshot-200g", "nics": 4}}
-    path = connection(cluster(pool("x"), pool("y", **slingshot)), "x", "y")
-    assert path.transport == "tcp"
+    for fabric in ({}, ROCE):
+        other: dict[str, Any] = {"scale_out": {"link": link, "nics": 4}}
+        path = connection(cluster(pool("x", **fabric), pool("y", **other)), "x", "y")
+        assert path.transport == "tcp"
 
 
 @pytest.mark.parametrize("island", ["a", "b"])

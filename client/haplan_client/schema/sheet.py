@@ -72,6 +72,7 @@ class LinkSheet(Document):
 
     title: Name
     kind: Literal["scale-up", "scale-out", "network"]
+    fabric: Name = Field(description="links of one fabric can share a communicator")
     transport: Literal["scale-up", "verbs-ib", "verbs-roce", "tcp", "host-staged"]
     topology: Topology
     compiled: Day

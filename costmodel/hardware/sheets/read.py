@@ -132,6 +132,7 @@ def build_link(
     link = Link(
         name=name,
         kind=sheet.kind,
+        fabric=sheet.fabric,
         transport=sheet.transport,
         topology=overrides.topology or sheet.topology,
         bytes_per_s=bandwidth,
