@@ -55,7 +55,7 @@ def op_forward_flop(op: Op, block: Block, *, keys: float) -> float:
 
 def _product(op: Op, block: Block, keys: float) -> float:
     del keys
-    matrices = [w for w in op.weights if w.name != "bias"]
+    matrices = [w for w in op.weights if w.name not in ("bias", "expert_scale")]
     return 2.0 * sum(block.elements(w.dims) for w in matrices)
 
 

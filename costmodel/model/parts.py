@@ -210,34 +210,47 @@ class Experts:
 
 def moe(b: BlockBuilder, x: str, e: Experts) -> str:
     """Router and routed experts, plus shared experts."""
-    b.define(experts=e.experts, expert_ffn=e.ffn)
-    routed = _routed(b, x, e)
+    y = routed(b, x, e)
     if not e.shared_ffn:
-        return routed
+        return y
     m = Mlp(ffn=e.shared_ffn, gated=e.gated, function=e.function)
     shared = mlp(b, x, m, prefix="shared_", dim="shared_ffn")
     if e.shared_gate:
         gate = b.linear("shared_gate_score", x, ())
         gate = b.activation("shared_gate_sigmoid", (gate,), "sigmoid", STREAM)
         shared = b.multiply("shared_gated", shared, gate)
-    return b.add("moe", routed, shared)
+    return b.add("moe", y, shared)
 
 
-def _routed(b: BlockBuilder, x: str, e: Experts) -> str:
-    router = {"weight": ("experts", "hidden")}
+def routed(
+    b: BlockBuilder, x: str, e: Experts, *, scored: str = "", scale: bool = False
+) -> str:
+    """Router and routed experts.
+
+    scored: what the router looks at when it is not x. scale: a learned factor for each expert.
+    """
+    b.define(experts=e.experts, expert_ffn=e.ffn)
+    router: dict[str, Dims] = {"weight": ("experts", "hidden")}
     router |= {"bias": ("experts",)} if e.router_bias else {}
+    router |= {"expert_scale": ("experts",)} if scale else {}
+    top_k: dict[str, Attribute] = {"top_k": e.top_k}
     scores = b.op(
-        "router", "router", (x,), ("experts",), weights=router, attributes={"top_k": e.top_k}
+        "router", "router", (scored or x,), ("experts",), weights=router, attributes=top_k
     )
     width = "hidden"
     if e.latent:
         width = "latent"
         b.define(latent=e.latent)
         x = b.linear("to_latent", x, ("latent",))
+    matrices = _expert_matrices(e, width)
+    attributes = top_k | {"function": e.function}
+    y = b.op("experts", "experts", (x, scores), (width,), weights=matrices, attributes=attributes)
+    return b.linear("from_latent", y, ("hidden",)) if e.latent else y
+
+
+def _expert_matrices(e: Experts, width: str) -> dict[str, Dims]:
     matrices: dict[str, Dims] = {"gate": ("experts", "expert_ffn", width)} if e.gated else {}
     matrices |= {"up": ("experts", "expert_ffn", width), "down": ("experts", width, "expert_ffn")}
     if e.bias:
         matrices |= {f"{key}_bias": dims[:-1] for key, dims in matrices.items()}
-    attributes: dict[str, Attribute] = {"top_k": e.top_k, "function": e.function}
-    y = b.op("experts", "experts", (x, scores), (width,), weights=matrices, attributes=attributes)
-    return b.linear("from_latent", y, ("hidden",)) if e.latent else y
+    return matrices
