@@ -96,5 +96,11 @@ def _experts(block: Block) -> Iterator[tuple[int, int]]:
 
 
 def _embedding(graph: ModelGraph) -> int:
-    blocks = (graph.blocks[name] for name in graph.prologue)
-    return sum(op_parameters(op, b) for b in blocks for op in b.ops if op.kind == "embedding")
+    names = graph.prologue + tuple(n for group in graph.boundaries.values() for n in group)
+    copies = {tie.copy for tie in graph.ties}
+    return sum(
+        op_parameters(op, graph.blocks[name])
+        for name in names
+        for op in graph.blocks[name].ops
+        if op.kind == "embedding" and f"{name}.{op.name}.table" not in copies
+    )
