@@ -56,6 +56,10 @@ class _End:
     num_ranks: int
 
     @property
+    def fabric(self) -> str:
+        return self.link.fabric or self.link.transport
+
+    @property
     def node_bytes_per_s(self) -> float:
         return self.link.bytes_per_s * self.nics
 
@@ -138,7 +142,7 @@ def _transport(ends: tuple[_End, ...]) -> tuple[str, str]:
     if len(vendors) > 1:
         return "host-staged", f"no collective library spans {' and '.join(vendors)}"
     if not _one_fabric(ends):
-        fabrics = sorted({end.link.fabric for end in ends})
+        fabrics = sorted({end.fabric for end in ends})
         return "tcp", f"no communicator spans {' and '.join(fabrics)}; sockets remain"
     return ends[0].link.transport, "both ends speak it"
 
@@ -155,4 +159,4 @@ def _efficiency(ends: tuple[_End, ...], transport: str) -> dict[str, float]:
 
 
 def _one_fabric(ends: tuple[_End, ...]) -> bool:
-    return len({end.link.fabric for end in ends}) == 1
+    return len({end.fabric for end in ends}) == 1

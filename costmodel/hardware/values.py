@@ -84,7 +84,8 @@ class Chip:
 class Link:
     """One kind of link, one direction.
 
-    fabric: links of one fabric can share a communicator. bytes_per_s: per chip for `scale-up`,
+    fabric: links of one fabric can share a communicator; if empty, those of one transport
+    can. bytes_per_s: per chip for `scale-up`,
     per NIC for the others. latency_s: per message and hop. efficiency: per collective, bus
     bandwidth over `bytes_per_s` for large messages; above 1 where the switch reduces. ports: in
     a full mesh the number of peers that share `bytes_per_s`; 1 behind a switch. multicast: the
@@ -93,7 +94,6 @@ class Link:
 
     name: str
     kind: str
-    fabric: str
     transport: str
     topology: str
     bytes_per_s: float
@@ -101,6 +101,7 @@ class Link:
     efficiency: Mapping[str, float] = field(hash=False)
     multicast: bool = False
     ports: int = 1
+    fabric: str = ""
 
     def group_bytes_per_s(self, num_chips: int) -> float:
         """Bandwidth of one chip within a group of `num_chips`, bytes/s.
