@@ -1,5 +1,6 @@
 """A small true-to-shape plan, so that faces are tested without planning."""
 
+from collections.abc import Callable
 from typing import Any
 
 Document = dict[str, Any]
@@ -10,6 +11,16 @@ QUESTION: Document = {
     "model": "llama3-8b",
     "cluster": "hybrid-64",
     "job": {"global_batch_size": 64, "sequence_length": 4096},
+}
+
+PREDICTION: Document = {
+    "step_time_s": 2.0,
+    "interval_s": [1.8, 2.2],
+    "tokens_per_s": 131072.0,
+    "tokens_per_s_per_chip": 2048.0,
+    "tflops_per_chip": 110.0,
+    "mfu": 0.35,
+    "breakdown": {"compute": 1.5, "tp": 0.2, "bubble": 0.3, "cp": 0.0},
 }
 
 
@@ -44,8 +55,26 @@ def stage(pool: str, start: int, stop: int, **changes: Any) -> Document:
     } | changes
 
 
+def returning(value: Document) -> Callable[..., Document]:
+    """A stand-in that answers `value` whatever it is asked."""
+
+    def answer(*_arguments: object, **_options: object) -> Document:
+        return value
+
+    return answer
+
+
+def failing(error: Exception) -> Callable[..., Document]:
+    """A stand-in that raises `error`."""
+
+    def fail(*_arguments: object, **_options: object) -> Document:
+        raise error
+
+    return fail
+
+
 def plan_document(**changes: Any) -> Document:
-    return {
+    document: Document = {
         "schema": "haplan.plan/v1",
         "id": PLAN_ID,
         "status": "feasible",
@@ -67,15 +96,7 @@ def plan_document(**changes: Any) -> Document:
             }
         ],
         "idle": {"ib": 0, "roce": 8},
-        "prediction": {
-            "step_time_s": 2.0,
-            "interval_s": [1.8, 2.2],
-            "tokens_per_s": 131072.0,
-            "tokens_per_s_per_chip": 2048.0,
-            "tflops_per_chip": 110.0,
-            "mfu": 0.35,
-            "breakdown": {"compute": 1.5, "tp": 0.2, "bubble": 0.3, "cp": 0.0},
-        },
+        "prediction": PREDICTION | {},
         "bound": {"step_time_s": 1.9, "gap": 0.0526, "method": "test"},
         "alternatives": [{"target": "any", "step_time_s": 1.9, "relative": -0.05}],
         "baselines": [
@@ -85,4 +106,5 @@ def plan_document(**changes: Any) -> Document:
         "search": {"elapsed_s": 0.5, "evaluated": 1000, "pruned": {}},
         "warnings": ["a warning"],
         "assumptions": ["an assumption"],
-    } | changes
+    }
+    return document | changes

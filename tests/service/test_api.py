@@ -13,7 +13,7 @@ from haplan_client.schema.requests import PlanRequest
 from service import usecases
 from service.api.app import create_app
 from service.api.settings import Settings
-from tests.service.fixtures import PLAN_ID, QUESTION, plan_document
+from tests.service.fixtures import PLAN_ID, QUESTION, failing, plan_document, returning
 
 SETTINGS = Settings(database="sqlite://", processes=0, max_waiting=0, max_body_bytes=20_000)
 PROBLEM = "application/problem+json"
@@ -21,7 +21,7 @@ PROBLEM = "application/problem+json"
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Generator[TestClient]:
-    monkeypatch.setattr(usecases, "make_plan", lambda _request: plan_document())
+    monkeypatch.setattr(usecases, "make_plan", returning(plan_document()))
     with TestClient(create_app(SETTINGS), raise_server_exceptions=False) as found:
         yield found
 
@@ -64,7 +64,7 @@ def test_an_infeasible_plan_is_an_answer_too(
 ) -> None:
     infeasible = plan_document(status="infeasible", pipelines=[])
     del infeasible["prediction"]
-    monkeypatch.setattr(usecases, "make_plan", lambda _request: infeasible)
+    monkeypatch.setattr(usecases, "make_plan", returning(infeasible))
     made = client.post("/v1/plans", json=QUESTION)
 
     assert (made.status_code, made.json()["status"]) == (201, "infeasible")
@@ -139,10 +139,8 @@ def test_a_large_body_of_unknown_length_is_refused(client: TestClient) -> None:
 def test_an_error_of_the_planner_is_a_problem(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_request: PlanRequest) -> dict[str, Any]:
-        raise InputError.of(field="/cluster/pools/0", value=1, rule="must not be", fix="drop it")
-
-    monkeypatch.setattr(usecases, "make_plan", refuse)
+    error = InputError.of(field="/cluster/pools/0", value=1, rule="must not be", fix="drop it")
+    monkeypatch.setattr(usecases, "make_plan", failing(error))
     answer = client.post("/v1/plans", json=QUESTION)
 
     assert answer.status_code == 422
@@ -150,10 +148,7 @@ def test_an_error_of_the_planner_is_a_problem(
 
 
 def test_a_bug_tells_nothing_of_itself(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_request: PlanRequest) -> dict[str, Any]:
-        raise RuntimeError("secret")
-
-    monkeypatch.setattr(usecases, "make_plan", fail)
+    monkeypatch.setattr(usecases, "make_plan", failing(RuntimeError("secret")))
     answer = client.post("/v1/plans", json=QUESTION)
 
     assert (answer.status_code, answer.headers["Content-Type"]) == (500, PROBLEM)

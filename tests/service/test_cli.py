@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from service import usecases
 from service.cli.commands import REGISTER
 from service.cli.main import build_app, run
 from service.outcomes import TimeLimitError
-from tests.service.fixtures import plan_document
+from tests.service.fixtures import failing, plan_document, returning
 
 PLAN = ["plan", "llama3-8b", "hybrid-64", "--global-batch-size=64", "--sequence-length=4096"]
 
@@ -25,14 +24,7 @@ LATER = ("import", "export", "lint", "improve", "transition", "replan")
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usecases, "plan_question", lambda *_args, **_options: plan_document())
-
-
-def failing(error: Exception) -> Any:
-    def fail(*_args: object, **_options: object) -> None:
-        raise error
-
-    return fail
+    monkeypatch.setattr(usecases, "plan_question", returning(plan_document()))
 
 
 def test_the_commands_are_these() -> None:
@@ -92,7 +84,7 @@ def test_infeasible_is_an_answer_with_its_own_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = plan_document(status="infeasible", pipelines=[], warnings=["12 GiB are missing"])
-    monkeypatch.setattr(usecases, "plan_question", lambda *_args, **_options: document)
+    monkeypatch.setattr(usecases, "plan_question", returning(document))
 
     assert run(PLAN) == 3
     assert "12 GiB are missing" in capsys.readouterr().out
