@@ -15,9 +15,7 @@ BISECTIONS = 24
 
 
 @nb.njit(cache=True, nogil=True)
-def _reach(
-    x: Arrays, o: int, a: int, stop: int, L: int, in_flight: int, tau: float
-) -> int:
+def _reach(x: Arrays, o: int, a: int, stop: int, L: int, in_flight: int, tau: float) -> int:
     """Largest b <= stop such that option o runs [a, b) within tau and its memory."""
     best = a
     low, high = a + 1, stop

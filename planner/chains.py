@@ -15,9 +15,9 @@ from planner.arrays import IntArray
 from planner.balance import balance
 from planner.degrees import Degrees, best_of_pool, mode_rows, sample_sizes
 from planner.instance import (
+    Draft,
     Entry,
     Instance,
-    Draft,
     Template,
     arrays,
     makespan,
@@ -31,7 +31,7 @@ Parts = tuple[tuple[Degrees, int], ...]
 class Candidate:
     """A layout with its quick time: the simulated makespan without synchronisation."""
 
-    plan: Draft
+    draft: Draft
     quick_s: float
 
 
@@ -43,7 +43,12 @@ def no_limits(num_stages: int, num_layers: int) -> IntArray:
 
 
 def template_for(
-    instance: Instance, parts: Parts, *, microbatches: int, shards: int, limits: IntArray | None = None
+    instance: Instance,
+    parts: Parts,
+    *,
+    microbatches: int,
+    shards: int,
+    limits: IntArray | None = None,
 ) -> Template | None:
     """The balanced pipeline over these parts; None when the model does not fit."""
     p = sum(stages for _, stages in parts)
@@ -68,9 +73,7 @@ def spread(instance: Instance, template: Template, count: int, samples: int) -> 
     if least == 0:
         return None
     parts = ((more, least + 1), (count - more, least))
-    return tuple(
-        Entry(template=template, count=n, microbatches=m) for n, m in parts if n > 0
-    )
+    return tuple(Entry(template=template, count=n, microbatches=m) for n, m in parts if n > 0)
 
 
 def chain_candidate(instance: Instance, parts: Parts, count: int) -> Candidate | None:
@@ -80,10 +83,10 @@ def chain_candidate(instance: Instance, parts: Parts, count: int) -> Candidate |
     template = template_for(instance, parts, microbatches=microbatches, shards=count)
     if template is None:
         return None
-    plan = spread(instance, template, count, samples)
-    if plan is None:
+    draft = spread(instance, template, count, samples)
+    if draft is None:
         return None
-    return Candidate(plan=plan, quick_s=makespan(instance, template, plan[0].microbatches))
+    return Candidate(draft=draft, quick_s=makespan(instance, template, draft[0].microbatches))
 
 
 def counts_for(instance: Instance, chosen: tuple[Degrees, ...]) -> tuple[int, ...]:

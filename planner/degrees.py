@@ -71,12 +71,18 @@ def mode_rows(parts: tuple[tuple[Degrees, int], ...]) -> IntArray:
     return np.array(lines, np.int64)
 
 
-def best_of_pool(
-    instance: Instance, pool: int, samples: int, limit: int
-) -> tuple[Degrees, ...]:
+def best_of_pool(instance: Instance, pool: int, samples: int, limit: int) -> tuple[Degrees, ...]:
     """The ``limit`` best degrees of a pool at so many sequences per micro-batch."""
     matching = (d for d in degrees(instance) if d.pool == pool and d.samples == samples)
     return tuple(matching)[:limit]
+
+
+def slowest_pool(instance: Instance) -> int:
+    """The pool whose best option needs most chip-seconds per layer and sequence."""
+    rates: dict[int, float] = {}
+    for d in degrees(instance):
+        rates[d.pool] = min(d.rate, rates.get(d.pool, float("inf")))
+    return max(rates, key=lambda pool: (rates[pool], pool))
 
 
 def sample_sizes(instance: Instance) -> tuple[int, ...]:

@@ -15,9 +15,9 @@ import numpy as np
 
 from planner.arrays import Arrays, IntArray, stage_bytes, stage_seconds
 from planner.instance import (
+    Draft,
     Entry,
     Instance,
-    Draft,
     Template,
     arrays,
     largest_microbatches,
@@ -35,7 +35,7 @@ MAX_NODES = 400_000
 class Proof:
     """Outcome of the exact search: the best layout found and whether nothing is faster."""
 
-    plan: Draft | None
+    draft: Draft | None
     step_time_s: float
     complete: bool
     evaluated: int
@@ -90,9 +90,7 @@ def _extend(
                 break
             if stage_bytes(x, row, cuts[-1], stop, layers, 1) > x.budget[row] * (1 + 1e-9):
                 break
-            yield from _extend(
-                instance, x, (*rows, row), (*cuts, stop), options, left, budget_s
-            )
+            yield from _extend(instance, x, (*rows, row), (*cuts, stop), options, left, budget_s)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,14 +140,14 @@ class _Search:
         slowest = max(makespan(self.instance, self.templates[t], m) for t, m in self.chosen)
         if slowest + self.instance.floor >= self.best_s:
             return
-        plan = tuple(
+        draft = tuple(
             Entry(template=self.templates[t], count=self.chosen.count((t, m)), microbatches=m)
             for t, m in dict.fromkeys(self.chosen)
         )
-        score = self.instance.evaluate(layout_of(self.instance, plan))
+        score = self.instance.evaluate(layout_of(self.instance, draft))
         self.evaluated += 1
         if score.step_time_s < self.best_s:
-            self.best, self.best_s = plan, score.step_time_s
+            self.best, self.best_s = draft, score.step_time_s
 
 
 def _knapsack(
@@ -176,7 +174,7 @@ def prove(instance: Instance, incumbent: Draft | None, incumbent_s: float) -> Pr
     ``complete`` is true when the answer is the optimum of the space; when the problem is too
     large the incumbent comes back with ``complete`` false.
     """
-    unproved = Proof(plan=incumbent, step_time_s=incumbent_s, complete=False, evaluated=0)
+    unproved = Proof(draft=incumbent, step_time_s=incumbent_s, complete=False, evaluated=0)
     templates = all_templates(instance, incumbent_s)
     if templates is None:
         return unproved
@@ -205,8 +203,8 @@ def prove(instance: Instance, incumbent: Draft | None, incumbent_s: float) -> Pr
         state.run(tuple(instance.chips), instance.batch, (0, instance.batch))
     except _TooManyError:
         return Proof(
-            plan=state.best, step_time_s=state.best_s, complete=False, evaluated=state.evaluated
+            draft=state.best, step_time_s=state.best_s, complete=False, evaluated=state.evaluated
         )
     return Proof(
-        plan=state.best, step_time_s=state.best_s, complete=True, evaluated=state.evaluated
+        draft=state.best, step_time_s=state.best_s, complete=True, evaluated=state.evaluated
     )

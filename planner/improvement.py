@@ -9,15 +9,16 @@ from dataclasses import replace
 
 from planner.degrees import Degrees, degrees
 from planner.instance import (
+    Draft,
     Entry,
     Instance,
-    Draft,
     Score,
     Template,
     layout_of,
     makespan,
     template_samples,
 )
+from planner.watch import Watch
 
 TRIED_PER_ROUND = 6
 MAX_ROUNDS = 40
@@ -53,27 +54,25 @@ def changed_modes(instance: Instance, template: Template) -> Iterator[Template]:
     for i, row in enumerate(template.rows):
         for other in siblings[row].rows:
             if other != row:
-                yield replace(
-                    template, rows=(*template.rows[:i], other, *template.rows[i + 1 :])
-                )
+                yield replace(template, rows=(*template.rows[:i], other, *template.rows[i + 1 :]))
 
 
 def _siblings(instance: Instance) -> dict[int, Degrees]:
     return {row: d for d in degrees(instance) for row in d.rows}
 
 
-def with_template(plan: Draft, old: Template, new: Template) -> Draft:
-    """The plan with every copy of ``old`` replaced."""
-    return tuple(replace(e, template=new) if e.template == old else e for e in plan)
+def with_template(draft: Draft, old: Template, new: Template) -> Draft:
+    """The draft with every copy of ``old`` replaced."""
+    return tuple(replace(e, template=new) if e.template == old else e for e in draft)
 
 
-def _slowest(instance: Instance, plan: Draft) -> Entry:
-    return max(plan, key=lambda e: makespan(instance, e.template, e.microbatches))
+def _slowest(instance: Instance, draft: Draft) -> Entry:
+    return max(draft, key=lambda e: makespan(instance, e.template, e.microbatches))
 
 
-def _reshaped(instance: Instance, plan: Draft) -> list[Draft]:
+def _reshaped(instance: Instance, draft: Draft) -> list[Draft]:
     """Plans with the slowest pipeline reshaped, quickest first."""
-    slowest = _slowest(instance, plan)
+    slowest = _slowest(instance, draft)
     old = slowest.template
     options = {
         *moved_layers(old),
@@ -83,27 +82,27 @@ def _reshaped(instance: Instance, plan: Draft) -> list[Draft]:
     key = lambda t: (makespan(instance, t, slowest.microbatches), t.rows, t.cuts)  # noqa: E731
     now = makespan(instance, old, slowest.microbatches)
     ranked = sorted((t for t in options if key(t)[0] <= now * 1.002), key=key)
-    return [with_template(plan, old, t) for t in ranked]
+    return [with_template(draft, old, t) for t in ranked]
 
 
-def _rebalanced(instance: Instance, plan: Draft) -> list[Draft]:
+def _rebalanced(instance: Instance, draft: Draft) -> list[Draft]:
     """Plans with one micro-batch of every slowest copy given to copies of another entry."""
-    slowest = _slowest(instance, plan)
+    slowest = _slowest(instance, draft)
     if slowest.microbatches < 2:
         return []
     size = template_samples(instance, slowest.template)
     found: list[Draft] = []
-    for other in plan:
+    for other in draft:
         taken = slowest.count * size
         unit = template_samples(instance, other.template)
         if other is slowest or taken % unit or taken // unit > other.count:
             continue
-        found.append(_handed_over(plan, slowest, other, taken // unit))
+        found.append(_handed_over(draft, slowest, other, taken // unit))
     return found
 
 
-def _handed_over(plan: Draft, giver: Entry, taker: Entry, copies: int) -> Draft:
-    rest = tuple(e for e in plan if e not in (giver, taker))
+def _handed_over(draft: Draft, giver: Entry, taker: Entry, copies: int) -> Draft:
+    rest = tuple(e for e in draft if e not in (giver, taker))
     changed = (
         replace(giver, microbatches=giver.microbatches - 1),
         replace(taker, count=copies, microbatches=taker.microbatches + 1),
@@ -112,28 +111,31 @@ def _handed_over(plan: Draft, giver: Entry, taker: Entry, copies: int) -> Draft:
     return merged((*rest, *(e for e in changed if e.count > 0)))
 
 
-def merged(plan: Draft) -> Draft:
-    """The plan with equal entries joined."""
+def merged(draft: Draft) -> Draft:
+    """The draft with equal entries joined."""
     counts: dict[tuple[Template, int], int] = {}
-    for e in plan:
+    for e in draft:
         key = (e.template, e.microbatches)
         counts[key] = counts.get(key, 0) + e.count
     return tuple(Entry(template=t, count=n, microbatches=m) for (t, m), n in counts.items())
 
 
 def improve(
-    instance: Instance, plan: Draft, score: Score, rounds: int = MAX_ROUNDS
+    instance: Instance, draft: Draft, score: Score, watch: Watch
 ) -> tuple[Draft, Score, int]:
-    """Hill climbing until no tried move helps; the plan, its score and the evaluations spent."""
+    """Hill climbing until no tried move helps; the draft, its score and the evaluations spent."""
     evaluated = 0
-    for _ in range(rounds):
-        moves = _rebalanced(instance, plan)[:2] + _reshaped(instance, plan)[:TRIED_PER_ROUND]
+    for _ in range(MAX_ROUNDS):
+        moves = _rebalanced(instance, draft)[:2] + _reshaped(instance, draft)[:TRIED_PER_ROUND]
         for candidate in moves:
             trial = instance.evaluate(layout_of(instance, candidate))
             evaluated += 1
+            watch.saw(trial.step_time_s)
             if trial.step_time_s < score.step_time_s * (1 - 1e-9):
-                plan, score = candidate, trial
+                draft, score = candidate, trial
                 break
         else:
             break
-    return plan, score, evaluated
+        if watch.expired():
+            break
+    return draft, score, evaluated

@@ -104,7 +104,9 @@ def template_samples(instance: Instance, template: Template) -> int:
 def transfers(instance: Instance, rows: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
     """Hand-over seconds between neighbouring stages, forward and backward, shape (p - 1,)."""
     options = instance.table.options
-    pairs = [_transfer(instance, options[a], options[b]) for a, b in zip(rows, rows[1:], strict=False)]
+    pairs = [
+        _transfer(instance, options[a], options[b]) for a, b in zip(rows, rows[1:], strict=False)
+    ]
     both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
     return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
@@ -147,10 +149,10 @@ def pipeline_of(instance: Instance, entry: Entry) -> Pipeline:
     return Pipeline(stages=stages, microbatches=entry.microbatches, count=entry.count)
 
 
-def layout_of(instance: Instance, plan: Draft) -> Layout:
+def layout_of(instance: Instance, draft: Draft) -> Layout:
     """The layout that the entries describe, in a canonical order."""
     ordered = sorted(
-        plan, key=lambda e: (-e.microbatches, e.template.rows, e.template.cuts, e.count)
+        draft, key=lambda e: (-e.microbatches, e.template.rows, e.template.cuts, e.count)
     )
     return Layout(
         pipelines=tuple(pipeline_of(instance, entry) for entry in ordered),
@@ -158,24 +160,27 @@ def layout_of(instance: Instance, plan: Draft) -> Layout:
     )
 
 
-def plan_samples(instance: Instance, plan: Draft) -> int:
-    """Sequences per step of the plan."""
-    return sum(
-        e.count * e.microbatches * template_samples(instance, e.template) for e in plan
-    )
+def draft_samples(instance: Instance, draft: Draft) -> int:
+    """Sequences per step of the draft."""
+    return sum(e.count * e.microbatches * template_samples(instance, e.template) for e in draft)
 
 
-def plan_chips(instance: Instance, plan: Draft) -> IntArray:
+def draft_chips(instance: Instance, draft: Draft) -> IntArray:
     """Chips in use by pool."""
     used = np.zeros(len(instance.chips), np.int64)
-    for e in plan:
+    for e in draft:
         used += e.count * template_chips(instance, e.template)
     return used
 
 
-def pipelines_of(plan: Draft) -> int:
+def pools_of(instance: Instance, draft: Draft) -> frozenset[int]:
+    """Pools whose chips the draft uses."""
+    return frozenset(int(instance.table.pool_index[row]) for e in draft for row in e.template.rows)
+
+
+def pipelines_of(draft: Draft) -> int:
     """Number of pipelines that run side by side."""
-    return sum(e.count for e in plan)
+    return sum(e.count for e in draft)
 
 
 def largest_microbatches(

@@ -4,19 +4,22 @@ from collections.abc import Iterator
 
 from planner.chains import chain_parts, counts_for, template_for
 from planner.degrees import Degrees, best_of_pool, sample_sizes
-from planner.instance import Instance, Draft, Template
+from planner.instance import Draft, Instance, Template
 from planner.mixes import column, mix
+from planner.watch import Watch
 
 WIDTH = 4
 
 
-def mixed_layouts(instance: Instance) -> Iterator[Draft]:
+def mixed_layouts(instance: Instance, watch: Watch) -> Iterator[Draft]:
     """Layouts of several pipelines, for each set of pools worth combining."""
     for pools in _pool_sets(instance):
+        if watch.expired():
+            return
         templates = _pool_templates(instance, pools)
-        plan = mix(instance, tuple(column(instance, t) for t in templates))
-        if plan is not None:
-            yield plan
+        draft = mix(instance, tuple(column(instance, t) for t in templates))
+        if draft is not None:
+            yield draft
 
 
 def _pool_sets(instance: Instance) -> tuple[tuple[int, ...], ...]:
@@ -42,9 +45,7 @@ def _pool_templates(instance: Instance, pools: tuple[int, ...]) -> tuple[Templat
     return tuple(found)
 
 
-def _depths(
-    instance: Instance, chosen: Degrees, pools: tuple[int, ...]
-) -> Iterator[Template]:
+def _depths(instance: Instance, chosen: Degrees, pools: tuple[int, ...]) -> Iterator[Template]:
     """The pipeline over these degrees at every depth worth having, with memory for its copies."""
     for count in counts_for(instance, (chosen,)):
         parts = chain_parts(instance, (chosen,), count)

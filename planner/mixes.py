@@ -15,9 +15,9 @@ from scipy.optimize import linprog
 from costmodel.schedules.registry import schedule
 from planner.arrays import FloatArray, IntArray
 from planner.instance import (
+    Draft,
     Entry,
     Instance,
-    Draft,
     Template,
     largest_microbatches,
     makespan,
@@ -134,15 +134,15 @@ def _copies(
     return [int(solver.value(count)) for count in copies]
 
 
-def trim(instance: Instance, plan: Draft) -> Draft | None:
+def trim(instance: Instance, draft: Draft) -> Draft | None:
     """Takes surplus micro-batches from the slowest pipelines until the batch is met exactly.
 
     None when the surplus is not a sum of the pipelines' sequences per micro-batch.
     """
-    counts = {(e.template, e.microbatches): 0 for e in plan}
-    for e in plan:
+    counts = {(e.template, e.microbatches): 0 for e in draft}
+    for e in draft:
         counts[e.template, e.microbatches] += e.count
-    samples = {e.template: template_samples(instance, e.template) for e in plan}
+    samples = {e.template: template_samples(instance, e.template) for e in draft}
     surplus = sum(n * m * samples[t] for (t, m), n in counts.items()) - instance.batch
     while surplus > 0:
         able = [(t, m) for (t, m) in counts if samples[t] <= surplus]

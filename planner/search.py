@@ -1,15 +1,18 @@
 """The search: candidates of every family, exact scores, local improvement, and proof when small."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from planner.chains import Candidate, chain_layouts, pool_orders
+from planner.degrees import slowest_pool
 from planner.exact import prove
 from planner.improvement import improve
-from planner.instance import Instance, Draft, Score, layout_of
+from planner.instance import Draft, Instance, Score, layout_of, pools_of
 from planner.masters import mixed_layouts
+from planner.watch import Watch
 
-SCORED = 60
+SCORED = 40
+SCORED_PER_SUBSET = 3
 IMPROVED = 3
 
 
@@ -17,7 +20,7 @@ IMPROVED = 3
 class Scored:
     """A layout with its exact score; ``family`` names where it came from."""
 
-    plan: Draft
+    draft: Draft
     score: Score
     family: str
 
@@ -26,10 +29,15 @@ class Scored:
         """Order of preference: faster first; layouts that do not fit by what they miss."""
         return self.score.step_time_s, self.score.missing_bytes
 
+    @property
+    def fits(self) -> bool:
+        """Whether it can run."""
+        return self.score.step_time_s < float("inf")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Result of a search: layouts best first (none when nothing fits), effort and proof."""
+    """Result of a search: layouts best first, those that do not fit last, effort and proof."""
 
     ranked: tuple[Scored, ...]
     evaluated: int
@@ -39,93 +47,108 @@ class Found:
     @property
     def best(self) -> Scored | None:
         """The fastest layout that fits."""
-        fitting = [s for s in self.ranked if s.score.step_time_s < float("inf")]
-        return fitting[0] if fitting else None
+        return next((s for s in self.ranked if s.fits), None)
 
 
-Expired = Callable[[], bool]
-
-
-def search(instance: Instance, expired: Expired) -> Found:
+def search(instance: Instance, watch: Watch) -> Found:
     """The best layouts of the space that the heuristics find, or the proven optimum when small.
 
-    ``expired`` is asked between layouts; once true the rest is left out and the result says so.
+    The clock is asked between layouts; once it is over the rest is left out and ``cut_off`` says
+    so.
     """
-    found = _heuristic(instance, expired)
-    if found.best is None and not expired():
-        found = _heuristic(replace(instance, largest_zero=3), expired)
-    return _proved(instance, found)
+    found = _heuristic(instance, watch)
+    if found.best is None and not watch.expired():
+        found = _heuristic(replace(instance, largest_zero=3), watch)
+    return _proved(instance, found, watch)
 
 
-def _heuristic(instance: Instance, expired: Expired) -> Found:
-    scored = _distinct([*_score_chains(instance, expired), *_score_mixes(instance, expired)])
-    ranked = sorted(scored, key=lambda s: s.rank)
-    evaluated = len(ranked)
-    polished, spent = _polish(instance, ranked, expired)
-    ranked = sorted(_distinct([*polished, *ranked]), key=lambda s: s.rank)
+def _heuristic(instance: Instance, watch: Watch) -> Found:
+    drafts = [*_chains(instance, watch), *_mixes(instance, watch)]
+    ranked = _ranked(_score_all(instance, drafts, watch))
+    polished, spent = _polish(instance, ranked, watch)
     return Found(
-        ranked=tuple(ranked), evaluated=evaluated + spent, optimal=False, cut_off=expired()
+        ranked=tuple(_ranked([*polished, *ranked])),
+        evaluated=len(ranked) + spent,
+        optimal=False,
+        cut_off=watch.expired(),
     )
 
 
-def _proved(instance: Instance, found: Found) -> Found:
+def _chains(instance: Instance, watch: Watch) -> Iterator[tuple[str, Draft]]:
+    """The most promising chains: the quickest of all, and of every subset that a baseline asks for."""
+    longest = 3 if len(instance.chips) <= 4 else 2
+    width = 6 if len(instance.chips) <= 2 else 3
+    found: list[Candidate] = []
+    for candidate in chain_layouts(instance, tuple(pool_orders(instance, longest)), width=width):
+        found.append(candidate)
+        if watch.expired():
+            break
+    found.sort(key=lambda c: c.quick_s)
+    slowest = slowest_pool(instance)
+    subsets: dict[frozenset[int], list[Draft]] = {}
+    for c in found:
+        subsets.setdefault(pools_of(instance, c.draft), []).append(c.draft)
+    single = [drafts for pools, drafts in subsets.items() if len(pools) == 1]
+    without = [c.draft for c in found if slowest not in pools_of(instance, c.draft)]
+    chosen = [c.draft for c in found[:SCORED]]
+    chosen += [draft for drafts in (*single, without) for draft in drafts[:SCORED_PER_SUBSET]]
+    yield from (("chain", draft) for draft in dict.fromkeys(chosen))
+
+
+def _mixes(instance: Instance, watch: Watch) -> Iterator[tuple[str, Draft]]:
+    if watch.expired():
+        return
+    for draft in mixed_layouts(instance, watch):
+        yield "mix", draft
+
+
+def _score_all(
+    instance: Instance, drafts: Iterable[tuple[str, Draft]], watch: Watch
+) -> list[Scored]:
+    scored: list[Scored] = []
+    for family, draft in drafts:
+        score = instance.evaluate(layout_of(instance, draft))
+        watch.saw(score.step_time_s)
+        scored.append(Scored(draft=draft, score=score, family=family))
+        if watch.expired() and any(s.fits for s in scored):
+            break
+    return scored
+
+
+def _ranked(scored: Iterable[Scored]) -> list[Scored]:
+    """Distinct drafts, best first."""
+    return sorted({s.draft: s for s in scored}.values(), key=lambda s: s.rank)
+
+
+def _polish(instance: Instance, ranked: list[Scored], watch: Watch) -> tuple[list[Scored], int]:
+    """The best few layouts after local search, and the evaluations spent."""
+    polished: list[Scored] = []
+    spent = 0
+    for start in ranked[:IMPROVED]:
+        if watch.expired() or not start.fits:
+            break
+        draft, score, evaluations = improve(instance, start.draft, start.score, watch)
+        spent += evaluations
+        polished.append(replace(start, draft=draft, score=score))
+    return polished, spent
+
+
+def _proved(instance: Instance, found: Found, watch: Watch) -> Found:
     """The result after the enumeration of a small problem; unchanged when it is too large."""
     best = found.best
     proof = prove(
         instance,
-        best.plan if best else None,
+        best.draft if best else None,
         best.score.step_time_s if best else float("inf"),
     )
     ranked = found.ranked
-    if proof.plan is not None and (best is None or proof.plan != best.plan):
-        score = instance.evaluate(layout_of(instance, proof.plan))
-        ranked = (Scored(plan=proof.plan, score=score, family="enumeration"), *ranked)
+    if proof.draft is not None and (best is None or proof.draft != best.draft):
+        score = instance.evaluate(layout_of(instance, proof.draft))
+        watch.saw(score.step_time_s)
+        ranked = (Scored(draft=proof.draft, score=score, family="enumeration"), *ranked)
     return Found(
         ranked=ranked,
         evaluated=found.evaluated + proof.evaluated,
         optimal=proof.complete,
         cut_off=found.cut_off and not proof.complete,
     )
-
-
-def _score_chains(instance: Instance, expired: Expired) -> Iterator[Scored]:
-    longest = 3 if len(instance.chips) <= 4 else 2
-    width = 6 if len(instance.chips) <= 2 else 3
-    found: list[Candidate] = []
-    for candidate in chain_layouts(instance, tuple(pool_orders(instance, longest)), width=width):
-        found.append(candidate)
-        if expired():
-            break
-    found.sort(key=lambda c: c.quick_s)
-    for candidate in found[:SCORED]:
-        yield _scored(instance, candidate.plan, "chain")
-
-
-def _score_mixes(instance: Instance, expired: Expired) -> Iterator[Scored]:
-    for plan in mixed_layouts(instance):
-        if expired():
-            break
-        yield _scored(instance, plan, "mix")
-
-
-def _scored(instance: Instance, plan: Draft, family: str) -> Scored:
-    return Scored(plan=plan, score=instance.evaluate(layout_of(instance, plan)), family=family)
-
-
-def _distinct(scored: list[Scored]) -> list[Scored]:
-    return list({s.plan: s for s in reversed(scored)}.values())
-
-
-def _polish(
-    instance: Instance, ranked: list[Scored], expired: Expired
-) -> tuple[list[Scored], int]:
-    """The best few layouts after local search, and the evaluations spent."""
-    polished: list[Scored] = []
-    spent = 0
-    for start in ranked[:IMPROVED]:
-        if expired() or start.score.step_time_s == float("inf"):
-            break
-        plan, score, evaluations = improve(instance, start.plan, start.score)
-        spent += evaluations
-        polished.append(replace(start, plan=plan, score=score))
-    return polished, spent

@@ -48,9 +48,17 @@ class Space:
             found = {getattr(o, name) for o in self.options if o.pool == pool}
             return sorted(found, key=_recompute_order if name == "recompute" else None)
 
-        names = (
-            "tp cp ep etp replicas micro_batch_size sequence_parallel zero recompute"
-        ).split()
+        names = [
+            "tp",
+            "cp",
+            "ep",
+            "etp",
+            "replicas",
+            "micro_batch_size",
+            "sequence_parallel",
+            "zero",
+            "recompute",
+        ]
         return {
             "pools": {pool: {name: values(name, pool) for name in names} for pool in self.pools},
             "options": len(self.options),
@@ -66,9 +74,7 @@ def _recompute_order(value: object) -> int:
     return RECOMPUTE_MODES.index(str(value))
 
 
-def declare(
-    model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evaluator: str
-) -> Space:
+def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evaluator: str) -> Space:
     """The space of a problem: every rule that leaves options out is named and counted."""
     pruned: Counter[str] = Counter()
     options: list[StageOption] = []

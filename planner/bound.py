@@ -1,0 +1,75 @@
+"""A proven lower bound on the step time over the declared space (proof: ``docs/theory/bound.md``).
+
+Work bound: every sequence of the batch passes every layer once on some pool, where it costs at
+least the fewest chip-seconds of any option; a chip is busy at most for the step less the fixed
+overhead. The pools share the layers so that all are done at the same time: a linear program.
+"""
+
+import numpy as np
+from scipy.optimize import linprog
+
+from planner.arrays import FloatArray
+from planner.instance import Instance
+from planner.values import Bound
+
+SLACK = 1e-9
+"""Relative allowance for rounding; the bound is lowered by it."""
+
+EXACT = 1e-6
+"""Gap up to which a plan counts as optimal."""
+
+
+def chip_seconds(instance: Instance) -> FloatArray:
+    """Fewest chip-seconds per sequence of each part on each pool, shape (pools, parts).
+
+    Parts: the embedding, every layer, and the head with multi-token prediction.
+    ``min_o (F_o + B_o) chips_o / samples_o`` over the options o of the pool.
+    """
+    table = instance.table
+    layers = np.diff(table.layers.forward_s + table.layers.backward_s, axis=1)
+    first = table.embedding.forward_s + table.embedding.backward_s
+    last = table.head.forward_s + table.head.backward_s
+    last = last + table.mtp.forward_s + table.mtp.backward_s
+    parts = np.column_stack([first, layers, last])
+    cost = parts * (table.num_chips / table.samples)[:, None]
+    pools = range(len(instance.chips))
+    return np.array([cost[table.pool_index == k].min(axis=0, initial=np.inf) for k in pools])
+
+
+def work_bound(instance: Instance) -> float:
+    """Seconds below which no layout of the space can do the batch's work.
+
+    ``min T`` with shares z of each part on each pool: ``sum_k z_kl = G``,
+    ``sum_l cost_kl z_kl <= chips_k T``; like parts are one variable.
+    """
+    cost = chip_seconds(instance)
+    chips = np.array(instance.chips, dtype=np.float64)
+    usable = np.isfinite(cost).all(axis=1) & (chips > 0)
+    distinct, counts = np.unique(cost[usable], axis=1, return_counts=True)
+    pools, kinds = distinct.shape
+    variables = pools * kinds
+    share = np.zeros((kinds, variables + 1))
+    load = np.zeros((pools, variables + 1))
+    for k in range(pools):
+        share[:, k * kinds : (k + 1) * kinds] = np.eye(kinds)
+        load[k, k * kinds : (k + 1) * kinds] = distinct[k]
+    load[:, -1] = -chips[usable]
+    goal = np.zeros(variables + 1)
+    goal[-1] = 1.0
+    answer = linprog(
+        goal,
+        A_ub=load,
+        b_ub=np.zeros(pools),
+        A_eq=share,
+        b_eq=counts * float(instance.batch),
+        bounds=(0, None),
+    )
+    return float(answer.fun) * (1 - SLACK)
+
+
+def bound_for(instance: Instance, step_time_s: float, *, optimal: bool) -> Bound:
+    """The bound that goes with a plan; the plan's own time when nothing in the space is faster."""
+    if optimal:
+        return Bound(step_time_s=step_time_s, gap=0.0, method="enumeration")
+    proven = work_bound(instance) + instance.floor
+    return Bound(step_time_s=proven, gap=step_time_s / proven - 1.0, method="work")
