@@ -1,0 +1,190 @@
+"""Costs of one block under every stage option: compute, communication, memory, parameters."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from costmodel import activations
+from costmodel.compute import ChipRates, op_time
+from costmodel.efficiency import Efficiency
+from costmodel.hardware.values import Cluster
+from costmodel.job import Job
+from costmodel.layout.values import StageOption
+from costmodel.local import GroupArrays, chip_rates, group_arrays, local_shares
+from costmodel.model.graph import Block
+from costmodel.model.ops.registry import work_of
+from costmodel.model.ops.work import FloatArray, Local, local_size
+from costmodel.stage_communication import (
+    Exchange,
+    context_parallel,
+    expert_parallel,
+    exposed,
+    tensor_parallel,
+)
+from costmodel.stage_table import Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Everything about the options that does not depend on the block; arrays of shape (O,)."""
+
+    options: tuple[StageOption, ...]
+    job: Job
+    efficiency: Efficiency
+    rates: ChipRates
+    tp: GroupArrays
+    cp: GroupArrays
+    ep: GroupArrays
+    etp: GroupArrays
+    parallel: FloatArray
+    full: FloatArray
+    selective: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockCosts:
+    """One block; ``logit_bytes`` are its transient logits, arrays of shape (O,)."""
+
+    terms: Terms
+    transient_bytes: FloatArray
+    logit_bytes: FloatArray
+
+
+def setting_of(
+    cluster: Cluster, job: Job, options: tuple[StageOption, ...], efficiency: Efficiency
+) -> Setting:
+    """Rates and degrees of every option. Raises UnknownNumberError for unpublished numbers."""
+    one = [1] * len(options)
+    tp, ep = [o.tp for o in options], [o.ep for o in options]
+    etp = [o.etp for o in options]
+    return Setting(
+        options=options,
+        job=job,
+        efficiency=efficiency,
+        rates=chip_rates(options, cluster, job),
+        tp=group_arrays(options, cluster, tp, one),
+        cp=group_arrays(options, cluster, [o.cp for o in options], tp),
+        ep=group_arrays(options, cluster, ep, etp),
+        etp=group_arrays(options, cluster, etp, one),
+        parallel=np.array([float(o.sequence_parallel) for o in options]),
+        full=np.array([float(o.recompute == "full") for o in options]),
+        selective=np.array([float(o.recompute == "selective") for o in options]),
+    )
+
+
+def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
+    """Costs of one block whose stream has ``length`` tokens a sequence."""
+    local = local_shares(setting.options, setting.job, length)
+    work = _compute(block, local, setting)
+    tp, cp, ep = _communication(block, local, setting, work.attention_s)
+    again = setting.full
+    kept = _kept(block, local, setting)
+    dense, expert = parameters_per_chip(block, local)
+    repeated = again * work.forward_s + setting.selective * work.selective_s
+    terms = Terms(
+        forward_s=work.forward_s + tp.forward_s + cp.forward_s + ep.forward_s,
+        backward_s=work.backward_s
+        + repeated
+        + sum((part.backward_s + again * part.forward_s for part in (tp, cp, ep)), local.none),
+        forward_tp_s=tp.forward_s,
+        forward_cp_s=cp.forward_s,
+        forward_ep_s=ep.forward_s,
+        backward_tp_s=tp.backward_s + again * tp.forward_s,
+        backward_cp_s=cp.backward_s + again * cp.forward_s,
+        backward_ep_s=ep.backward_s + again * ep.forward_s,
+        flop=(3.0 + again) * work.flop,
+        model_flop=3.0 * work.flop,
+        activation_bytes=kept,
+        dense_parameters=dense,
+        expert_parameters=expert,
+    )
+    return BlockCosts(
+        terms=terms,
+        transient_bytes=_transient(block, local, setting, kept, dense),
+        logit_bytes=setting.efficiency.logit_bytes * work.logits,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compute:
+    """Sums over a block's ops; arrays of shape (O,).
+
+    selective_s: what selective recomputation repeats. attention_s: the attention cores, forward.
+    """
+
+    forward_s: FloatArray
+    backward_s: FloatArray
+    selective_s: FloatArray
+    attention_s: FloatArray
+    flop: FloatArray
+    logits: FloatArray
+
+
+def _compute(block: Block, local: Local, setting: Setting) -> _Compute:
+    works = [(op, work_of(op, block, local)) for op in block.ops]
+    times = [(op, op_time(work, local, setting.rates, setting.efficiency)) for op, work in works]
+
+    def total(parts: Iterable[FloatArray]) -> FloatArray:
+        return sum(parts, local.none)
+
+    dropped = activations.DISCARDED_BY_SELECTIVE
+    return _Compute(
+        forward_s=total(time.forward_s for _, time in times),
+        backward_s=total(time.backward_s for _, time in times),
+        selective_s=total(time.memory_s for op, time in times if op.kind in dropped),
+        attention_s=total(time.forward_s for op, time in times if op.kind == "attention"),
+        flop=total(time.flop for _, time in times),
+        logits=total(work.logits for _, work in works if work.logits is not None),
+    )
+
+
+def _transient(
+    block: Block, local: Local, setting: Setting, kept: FloatArray, dense: FloatArray
+) -> FloatArray:
+    """Short-lived bytes of one layer.
+
+    One op's gradients, a 2-byte buffer per dense weight (fused weight-gradient accumulation makes
+    one per weight shape), and under full recomputation the layer's activations made again.
+    """
+    again = setting.full * np.maximum(activations.kept_bytes(block, local) - kept, 0.0)
+    return activations.transient_bytes(block, local) + 2.0 * dense + again
+
+
+def _communication(
+    block: Block, local: Local, setting: Setting, attention_s: FloatArray
+) -> tuple[Exchange, Exchange, Exchange]:
+    size = float(setting.job.activation_bytes)
+    return exposed(
+        tensor_parallel(block, local, setting.tp, size, setting.parallel),
+        context_parallel(block, local, setting.cp, size),
+        expert_parallel(block, local, setting.ep, setting.etp, size),
+        attention_s,
+        setting.efficiency,
+    )
+
+
+def _kept(block: Block, local: Local, setting: Setting) -> FloatArray:
+    """Activation bytes under each option's recompute mode."""
+    scale = setting.job.activation_bytes / 2.0
+    none = activations.kept_bytes(block, local)
+    selective = activations.kept_bytes(block, local, selective=True)
+    full = np.minimum(activations.boundary_kept_bytes(block, local), none)
+    kept = np.where(setting.full > 0, full, np.where(setting.selective > 0, selective, none))
+    return scale * kept
+
+
+def parameters_per_chip(block: Block, local: Local) -> tuple[FloatArray, FloatArray]:
+    """Parameters of a block on one chip, (dense, expert), before ZeRO sharding.
+
+    Split weights are divided by tp, the vocabulary is padded first; the weights of ``experts`` ops
+    are divided by ep x etp; everything else is whole on every chip.
+    """
+    dense, expert = local.none, local.none
+    for op in block.ops:
+        for weight in op.weights:
+            if op.kind == "experts":
+                expert = expert + block.elements(weight.dims) / (local.ep * local.etp)
+            else:
+                dense = dense + local_size(op, block, weight.dims, local)
+    return dense, expert
