@@ -1,0 +1,172 @@
+"""Rules on what the stages of a pipeline hold: every layer once, both ends, MTP, chunks."""
+
+from collections.abc import Iterator
+
+from costmodel.errors import UnknownNameError, Violation
+from costmodel.layout.rule_tools import Place, advice, alternatives, places
+from costmodel.layout.split import balanced, described
+from costmodel.layout.values import Layout
+from costmodel.problem import Problem
+from costmodel.schedules.registry import schedules
+
+
+def not_empty(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """There is a pipeline, every pipeline has a stage and every stage a chunk."""
+    del problem
+    fix = "describe at least one"
+    if not layout.pipelines:
+        yield Violation(field="/pipelines", value=[], rule="must hold a pipeline", fix=fix)
+    for d, pipeline in enumerate(layout.pipelines):
+        if not pipeline.stages:
+            yield Violation(
+                field=f"/pipelines/{d}/stages", value=[], rule="must hold a stage", fix=fix
+            )
+    for place in places(layout):
+        if not place.stage.chunks:
+            rule = "must hold a layer range"
+            yield place.broken("chunks", rule, "write [[first, last + 1]]", [])
+
+
+def virtual_order(layout: Layout, pipeline: int) -> Iterator[tuple[Place, int]]:
+    """Chunks of a pipeline in the order in which a micro-batch visits them: (place, chunk)."""
+    own = [place for place in places(layout) if place.pipeline == pipeline]
+    for v in range(max((len(p.stage.chunks) for p in own), default=0)):
+        yield from ((place, v) for place in own if v < len(place.stage.chunks))
+
+
+def layers_once_in_order(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """Chunks follow each other from layer 0 to the last one, without gap or overlap."""
+    total = problem.model.num_layers
+    for d, pipeline in enumerate(layout.pipelines):
+        expected, last = 0, None
+        for place, v in virtual_order(layout, d):
+            start, stop = place.stage.chunks[v]
+            if start != expected or stop < start:
+                rule = f"must start at layer {expected}, where the stage before it ends"
+                fix = f"write [{expected}, {max(stop, expected)}] and move the stages after it"
+                yield place.broken("chunks", rule, fix, [start, stop])
+            expected, last = max(start, stop), place
+        if last is not None and expected != total:
+            parts = len(pipeline.stages) * layout.schedule.virtual_stages
+            even = described(balanced(total, max(parts, 1)))
+            yield last.broken(
+                "chunks",
+                f"must end at {total}, as every pipeline holds the whole {problem.model.name}",
+                f"spread the layers as {even} (stages x layers, in any order), or unevenly",
+                [list(chunk) for chunk in last.stage.chunks],
+            )
+
+
+def no_empty_stage(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """Every chunk holds a layer, or else the embedding, the head or MTP."""
+    del problem
+    for place in places(layout):
+        stage, last = place.stage, len(place.stage.chunks) - 1
+        for v, (start, stop) in enumerate(stage.chunks):
+            at_end = v == last and (stage.head or stage.mtp > 0)
+            if start != stop or at_end or (v == 0 and stage.embedding):
+                continue
+            rule = "must hold a layer, the embedding, the head or MTP"
+            fix = "give the stage a layer or use fewer stages"
+            yield place.broken("chunks", rule, fix, [start, stop])
+
+
+def embedding_first(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """The embedding is on the first stage and on no other."""
+    del problem
+    for place in places(layout):
+        wanted = place.index == 0
+        if place.stage.embedding != wanted:
+            rule = "must be true on the first stage and on no other"
+            yield place.broken("embedding", rule, f"write {str(wanted).lower()}", not wanted)
+
+
+def head_last(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """The head is on the last stage and on no other."""
+    del problem
+    for place in places(layout):
+        wanted = place.index == len(layout.pipelines[place.pipeline].stages) - 1
+        if place.stage.head != wanted:
+            rule = "must be true on the last stage and on no other"
+            yield place.broken("head", rule, f"write {str(wanted).lower()}", not wanted)
+
+
+def mtp_complete(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """Every pipeline holds the model's multi-token-prediction depth."""
+    depth = len(problem.model.mtp)
+    for d, pipeline in enumerate(layout.pipelines):
+        held = sum(stage.mtp for stage in pipeline.stages)
+        if pipeline.stages and held != depth:
+            index = len(pipeline.stages) - 1
+            place = Place(pipeline=d, index=index, stage=pipeline.stages[index])
+            rule = f"must add up to the model's {depth} multi-token-prediction blocks"
+            yield place.broken("mtp", rule, f"write mtp {depth} on the last stage", held)
+
+
+def mtp_after_layers(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """Multi-token prediction runs after the last layer."""
+    for place in places(layout):
+        later = layout.pipelines[place.pipeline].stages[place.index + 1 :]
+        before_layers = any(s.chunks and s.chunks[-1][1] > s.chunks[-1][0] for s in later)
+        if place.stage.mtp > 0 and before_layers:
+            depth = len(problem.model.mtp)
+            rule = "must be 0 before the last layer"
+            yield place.broken("mtp", rule, f"write mtp {depth} on the last stage", place.stage.mtp)
+
+
+def known_schedule(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """The schedule is registered, and several chunks a stage need an interleaved one."""
+    del problem
+    kind, virtual = layout.schedule.kind, layout.schedule.virtual_stages
+    if kind not in schedules():
+        error = UnknownNameError(
+            kind="schedule", name=kind, known=schedules(), field="/schedule/kind"
+        )
+        yield from error.violations
+    elif virtual > 1 and schedules()[kind].interleaving is None:
+        able = [name for name, known in schedules().items() if known.interleaving is not None]
+        rule = f"must be 1 with the schedule {kind}"
+        fix = f"write 1 and one chunk a stage, or name the schedule {alternatives(able)}"
+        yield Violation(field="/schedule/virtual_stages", value=virtual, rule=rule, fix=fix)
+
+
+def chunks_match_schedule(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """Every stage has as many chunks as the schedule has virtual stages."""
+    del problem
+    virtual = layout.schedule.virtual_stages
+    for place in places(layout):
+        chunks = place.stage.chunks
+        if chunks and len(chunks) != virtual:
+            rule = f"must be {virtual} ranges, one for each virtual stage"
+            fix = f"write {virtual}, or set virtual_stages to {len(chunks)}"
+            yield place.broken("chunks", rule, fix, [list(chunk) for chunk in chunks])
+
+
+def whole_groups(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """Interleaved stages take micro-batches in groups of one for each stage."""
+    del problem
+    for d, pipeline in enumerate(layout.pipelines):
+        size, microbatches = len(pipeline.stages), pipeline.microbatches
+        if layout.schedule.virtual_stages > 1 and microbatches % size:
+            groups = microbatches // size
+            legal = [size * k for k in (groups, groups + 1) if k]
+            yield Violation(
+                field=f"/pipelines/{d}/microbatches",
+                value=microbatches,
+                rule=f"must be a multiple of the {size} stages when they are interleaved",
+                fix=f"{advice('microbatches', microbatches, legal)}, or the schedule 1f1b",
+            )
+
+
+STRUCTURE_RULES = (
+    not_empty,
+    layers_once_in_order,
+    no_empty_stage,
+    embedding_first,
+    head_last,
+    mtp_complete,
+    mtp_after_layers,
+    known_schedule,
+    chunks_match_schedule,
+    whole_groups,
+)
