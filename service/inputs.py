@@ -4,27 +4,20 @@ A name from the network is looked up among the bundled ones only; a name from th
 also be a path.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from costmodel.errors import UnknownNameError
+from costmodel.errors import InputError, UnknownNameError
 from costmodel.hardware.read import cluster_names, load_cluster
 from costmodel.hardware.values import Cluster
 from costmodel.job import Job
+from costmodel.layout.read import is_inline
 from costmodel.model.graph import ModelGraph
 from costmodel.model.read import load_model, model_names
+from costmodel.problem import Problem
 from haplan_client.schema.requests import ConfigModel, GraphModel, JobDocument, Question
 from service.violations import Collector
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """A question, read."""
-
-    model: ModelGraph
-    cluster: Cluster
-    job: Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +34,7 @@ class Sources:
 BUNDLED_ONLY = Sources(files=False)
 
 
-def read_inputs(question: Question, sources: Sources) -> Inputs:
+def read_inputs(question: Question, sources: Sources) -> Problem:
     """Model, cluster and job of a question."""
     faults = Collector()
     with faults.reading("/model"):
@@ -49,7 +42,7 @@ def read_inputs(question: Question, sources: Sources) -> Inputs:
     with faults.reading("/cluster"):
         cluster = read_cluster(question.cluster, sources)
     faults.check()
-    return Inputs(model=model, cluster=cluster, job=read_job(question.job))
+    return Problem(model=model, cluster=cluster, job=read_job(question.job))
 
 
 def read_model(source: str | ConfigModel | GraphModel, sources: Sources) -> ModelGraph:
@@ -68,6 +61,20 @@ def read_cluster(source: str | dict[str, Any], sources: Sources) -> Cluster:
     if isinstance(source, str) and not sources.files:
         return load_cluster(known(source, "cluster", cluster_names()))
     return load_cluster(source)
+
+
+def read_layout_source(
+    source: str | Mapping[str, Any], sources: Sources
+) -> str | Mapping[str, Any]:
+    """What a layout is read from: a document, the inline form or, on the command line, a path."""
+    if isinstance(source, str) and not sources.files and not is_inline(source):
+        raise InputError.of(
+            field="",
+            value=source,
+            rule="must be a layout document or the inline form",
+            fix="write it as in tp=8,pp=4,dp=2",
+        )
+    return source
 
 
 def known(name: str, kind: str, names: Sequence[str]) -> str:

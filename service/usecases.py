@@ -1,14 +1,21 @@
 """What both faces offer: questions in, documents out."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import planner
-from haplan_client.schema.requests import PlanRequest, Question
+from costmodel.layout.read import load_layout
+from costmodel.step import evaluate
+from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
 from service.documents import read_plan_file
-from service.inputs import BUNDLED_ONLY, Sources, read_inputs
+from service.estimate_document import estimate_document
+from service.inputs import BUNDLED_ONLY, Sources, read_inputs, read_layout_source
+from service.outcomes import TimeLimitError
+from service.violations import Collector
 
 Document = dict[str, Any]
+Progress = Callable[[float, float | None], None]
 
 DEFAULT_TARGET = "runner"
 
@@ -23,19 +30,50 @@ def make_plan(request: PlanRequest) -> Document:
     )
 
 
+def make_estimate(request: EstimateRequest) -> Document:
+    """The estimate that a request from the network asks for."""
+    return estimate_question(request, layout=request.layout, sources=BUNDLED_ONLY)
+
+
 def plan_question(
-    question: Question, *, target: str, time_limit_s: float, sources: Sources
+    question: Question,
+    *,
+    target: str,
+    time_limit_s: float,
+    sources: Sources,
+    progress: Progress | None = None,
 ) -> Document:
     """The plan of a question, as a document."""
-    inputs = read_inputs(question, sources)
+    problem = read_inputs(question, sources)
     found = planner.plan(
-        inputs.model, inputs.cluster, inputs.job, target=target, time_limit_s=time_limit_s
+        problem.model,
+        problem.cluster,
+        problem.job,
+        target=target,
+        time_limit_s=time_limit_s,
+        progress=progress,
     )
+    if found.layout is None and not found.reproducible:
+        raise TimeLimitError(f"no layout was found in {time_limit_s:g} s; allow more time")
     return found.document()
+
+
+def estimate_question(
+    question: Question, *, layout: str | Mapping[str, Any], sources: Sources
+) -> Document:
+    """The prediction for one layout, as a document."""
+    problem = read_inputs(question, sources)
+    faults = Collector()
+    with faults.reading("/layout"):
+        source = read_layout_source(layout, sources)
+        found = load_layout(problem, source)
+    faults.check()
+    return estimate_document(problem, evaluate(problem, found))
 
 
 def validate_plan(path: Path, *, max_ranks: int) -> Document:
     """Execute a reduced plan; needs torch."""
+    document = read_plan_file(path)
     import runner
 
-    return runner.validate(read_plan_file(path), max_ranks=max_ranks)
+    return runner.validate(document, max_ranks=max_ranks)

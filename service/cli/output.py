@@ -73,11 +73,11 @@ def save(text: str, path: Path) -> None:
 
 
 @contextmanager
-def progress(message: str) -> Generator[None]:
-    """A spinner on stderr while the block runs, if a person watches."""
+def progress(message: str) -> Generator[Callable[[str], None]]:
+    """A spinner on stderr while the block runs, if a person watches; the block may add to it."""
     watched = console(stderr=True)
     if not watched.is_terminal:
-        yield
+        yield lambda _addition: None
         return
-    with watched.status(message):
-        yield
+    with watched.status(message) as status:
+        yield lambda addition: status.update(f"{message}: {addition}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from haplan_client import Client, InvalidRequestError, NotFoundError
+from tests.service.fixtures import QUESTION
 
 ADDRESS = re.compile(r"running on (http://127\.0\.0\.1:\d+)")
 
@@ -31,6 +32,26 @@ def test_the_client_reads_the_catalogue(server: str) -> None:
     with Client(server) as client:
         assert "hybrid-64" in {cluster["name"] for cluster in client.clusters()}
         assert "nvidia-h100-sxm-80g" in {chip["name"] for chip in client.chips()}
+
+
+def test_a_plan_is_made_in_a_process_and_kept(server: str) -> None:
+    with Client(server) as client:
+        plan = client.plan(**QUESTION)
+        again = client.plan(**QUESTION)
+
+        assert plan["status"] in ("optimal", "feasible")
+        assert plan["id"] == again["id"]
+        assert client.get_plan(plan["id"])["prediction"] == plan["prediction"]
+        assert [summary["id"] for summary in client.list_plans()] == [plan["id"]]
+
+
+def test_a_plan_estimates_to_itself(server: str) -> None:
+    with Client(server) as client:
+        plan = client.plan(**QUESTION)
+        layout = {key: plan[key] for key in ("schedule", "pipelines")}
+        estimate = client.estimate(**QUESTION, layout=layout)
+
+    assert estimate["prediction"] == plan["prediction"]
 
 
 def test_faults_reach_the_caller_one_by_one(server: str) -> None:

@@ -45,7 +45,7 @@ def plan_command(
 
     Exit code 3 says that no layout fits, 4 that the time limit came before any plan.
     """
-    from service.cli.text.plan_text import show_plan
+    from service.cli.text.plan_text import progress_text, show_plan
     from service.inputs import Sources
     from service.usecases import plan_question
 
@@ -60,9 +60,13 @@ def plan_command(
         schedule=schedule,
         recompute=recompute,
     )
-    with progress(f"planning {model} on {cluster} (at most {time_limit:g} s)"):
+    with progress(f"planning {model} on {cluster}") as say:
         document = plan_question(
-            question, target=target, time_limit_s=time_limit, sources=Sources(as_family=as_family)
+            question,
+            target=target,
+            time_limit_s=time_limit,
+            sources=Sources(as_family=as_family),
+            progress=lambda elapsed_s, best_s: say(progress_text(elapsed_s, time_limit, best_s)),
         )
     emit(document, show_plan, output_format=output_format, path=output)
     return ExitCode.INFEASIBLE if document["status"] == "infeasible" else ExitCode.OK

@@ -35,6 +35,7 @@ def show_estimate(estimate: Document) -> RenderableType:
         memory_table(estimate["stages"]),
         time_table(estimate["stages"]),
         breakdown_table(estimate["prediction"]),
+        remarks("Warnings", estimate["warnings"], style="yellow"),
         remarks("Assumptions", estimate["assumptions"], style="dim"),
     )
 

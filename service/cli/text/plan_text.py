@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.text.quantities import bar, count, memory_bar, percent, seconds
+from service.cli.text.quantities import bar, count, gibibytes, memory_bar, percent, seconds
 from service.cli.text.tables import facts, remarks, table
 
 Document = dict[str, Any]
@@ -25,7 +25,7 @@ def show_plan(plan: Document) -> RenderableType:
         remarks("Assumptions", plan.get("assumptions", []), style="dim"),
     )
     if plan["status"] == "infeasible":
-        return Group(headline(plan), *notes)
+        return Group(headline(plan), shortfall_text(plan.get("shortfall")), *notes)
     return Group(
         headline(plan),
         *(pipeline_table(index, pipeline) for index, pipeline in enumerate(plan["pipelines"])),
@@ -48,6 +48,18 @@ def headline(plan: Document) -> RenderableType:
     if plan["status"] == "infeasible":
         return title
     return Group(title, facts(result_facts(plan)))
+
+
+def shortfall_text(shortfall: Document | None) -> RenderableType:
+    """Why nothing fits, and what would help."""
+    if shortfall is None:
+        return Group()
+    pairs = [("binding constraint", shortfall["constraint"])]
+    if shortfall["missing_bytes"]:
+        pairs.append(("nearest miss", f"lacks {gibibytes(shortfall['missing_bytes'])} a chip"))
+    if shortfall["pool"]:
+        pairs.append(("in pool", shortfall["pool"]))
+    return Group(facts(pairs), remarks("Would fit with", shortfall["changes"], style="green"))
 
 
 def result_facts(plan: Document) -> list[tuple[str, str]]:
@@ -74,6 +86,7 @@ def result_facts(plan: Document) -> list[tuple[str, str]]:
         ),
         ("chips", ", ".join(f"{n} x {name}" for name, n in plan["cluster"]["chips"].items())),
         ("idle", idle_text(plan.get("idle", {}))),
+        ("search", search_text(plan["search"])),
         ("plan", plan["id"]),
     ]
 
@@ -171,3 +184,9 @@ def baseline_cells(baseline: Document) -> tuple[str, str]:
 def search_text(search: Document) -> str:
     """How long the search took."""
     return f"{count(search['evaluated'])} layouts in {seconds(search['elapsed_s'])}"
+
+
+def progress_text(elapsed_s: float, limit_s: float, best_s: float | None) -> str:
+    """How far the search is."""
+    best = "no layout yet" if best_s is None else f"best step time so far {seconds(best_s)}"
+    return f"{elapsed_s:.1f} of {limit_s:g} s, {best}"
