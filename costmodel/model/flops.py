@@ -6,10 +6,12 @@ twice the forward (one product for the input's gradient, one for the weight's). 
 counts half of the square (Narayanan et al., arXiv 2104.04473, appendix, count all of it).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from costmodel.model.graph import Block, ModelGraph, Op
+from costmodel.model.parameters import block_uses, op_parameters
 
 
 BACKWARD_FACTOR = 2.0
@@ -19,25 +21,27 @@ SCAN_FLOP_PER_STATE = 7.0
 """Forward FLOP per element of a recurrent state and token: decay (1), update (4), readout (2)."""
 
 
-def keys_seen(op: Op, sequence_length: float) -> float:
-    """Mean number of keys that a query of an ``attention`` op attends to in a sequence of s tokens.
+def keys_seen(op: Op, sequence_length: float, *, causal: bool | None = None) -> float:
+    """Mean number of keys that a query of an op attends to in a sequence of s tokens.
 
     All: s. Causal: s/2. At most w latest keys (``window``), or w keys chosen by an indexer
     (``top_keys``): w (1 - w / 2s), the mean of min(position, w). Blocks of c tokens (``chunk``):
     as a sequence of c. ``compress`` r adds one key for every r earlier tokens, of which at most
-    ``compressed_keys`` are chosen.
+    ``compressed_keys`` are chosen. ``key_stride`` r: only one key for every r tokens.
+
+    causal: overrides the op's own attribute; False counts keys after the query too.
     """
-    s = float(sequence_length)
-    reach = [float(op.attributes.get(key, 0) or s) for key in ("window", "top_keys", "chunk")]
-    if op.attributes.get("chunk"):
-        s = min(s, reach[2])
-    causal = bool(op.attributes.get("causal"))
-    keys = _mean_reach(min(*reach, s), s, causal=causal)
-    ratio = float(op.attributes.get("compress", 0))
+    get = op.attributes.get
+    half = bool(get("causal")) if causal is None else causal
+    chunk = float(get("chunk", 0))
+    s = min(float(sequence_length), chunk) if chunk else float(sequence_length)
+    reach = min(s, *(float(get(key, 0) or s) for key in ("window", "top_keys")))
+    keys = _mean_reach(reach, s, causal=half)
+    ratio = float(get("compress", 0))
     if ratio:
-        chosen = float(op.attributes.get("compressed_keys", 0) or s)
-        keys += _mean_reach(min(chosen * ratio, s), s, causal=causal) / ratio
-    return keys
+        chosen = float(get("compressed_keys", 0) or s)
+        keys += _mean_reach(min(chosen * ratio, s), s, causal=half) / ratio
+    return keys / float(get("key_stride", 1))
 
 
 def _mean_reach(reach: float, s: float, *, causal: bool) -> float:
@@ -113,13 +117,19 @@ def block_forward_flop(block: Block, lengths: Mapping[str, int]) -> float:
     """
     total = 0.0
     for op in block.ops:
-        own = str(op.attributes.get("stream", block.stream))
-        tokens = 1 if op.attributes.get("per_sequence") else lengths[own]
-        source = str(op.attributes.get("keys_stream", block.stream))
-        keys = keys_seen(op, lengths[source])
+        keys = keys_seen(op, lengths[_keys_stream(op, block)])
         share = float(op.attributes.get("outputs_per_token", 1))
-        total += tokens * share * op_forward_flop(op, block, keys=keys)
+        total += _tokens(op, block, lengths) * share * op_forward_flop(op, block, keys=keys)
     return total
+
+
+def _tokens(op: Op, block: Block, lengths: Mapping[str, int]) -> int:
+    own = str(op.attributes.get("stream", block.stream))
+    return 1 if op.attributes.get("per_sequence") else lengths[own]
+
+
+def _keys_stream(op: Op, block: Block) -> str:
+    return str(op.attributes.get("keys_stream", block.stream))
 
 
 def flops_per_token(graph: ModelGraph, sequence_length: int, *, mtp: bool = True) -> float:
@@ -129,11 +139,42 @@ def flops_per_token(graph: ModelGraph, sequence_length: int, *, mtp: bool = True
     their ``tokens_per_sequence``; where that is not stated they do not count.
     """
     lengths = stream_lengths(graph, sequence_length)
-    names = graph.prologue + graph.layers + graph.epilogue + (graph.mtp if mtp else ())
-    names += tuple(name for group in graph.boundaries.values() for name in group)
-    cost = {name: block_forward_flop(graph.blocks[name], lengths) for name in dict.fromkeys(names)}
-    forward = sum(cost[name] for name in names)
+    forward = sum(n * block_forward_flop(b, lengths) for b, n in _run_blocks(graph, mtp=mtp))
     for part in graph.components:
         own = dict.fromkeys(graph.streams, part.tokens_per_sequence or 0)
         forward += sum(n * block_forward_flop(graph.blocks[name], own) for name, n in part.blocks)
     return (1.0 + BACKWARD_FACTOR) * forward / lengths["main"]
+
+
+def bookkeeping_flops_per_token(
+    graph: ModelGraph, sequence_length: int, *, mtp: bool = True
+) -> float:
+    """6 FLOP per active parameter and 6 per attended query-key product, nothing halved.
+
+    The count that training frameworks report: every weight that a token meets counts, also norms
+    and biases, only the token embedding does not; attention counts keys after the query too
+    (torchtitan: https://github.com/pytorch/torchtitan/pull/4441).
+    """
+    lengths = stream_lengths(graph, sequence_length)
+    forward = sum(n * _bookkeeping(b, lengths) for b, n in _run_blocks(graph, mtp=mtp))
+    return (1.0 + BACKWARD_FACTOR) * forward / lengths["main"]
+
+
+def _run_blocks(graph: ModelGraph, *, mtp: bool) -> list[tuple[Block, int]]:
+    uses = block_uses(graph) + Counter(graph.mtp if mtp else ())
+    return [(graph.blocks[name], n) for name, n in uses.items()]
+
+
+def _bookkeeping(block: Block, lengths: Mapping[str, int]) -> float:
+    total = 0.0
+    for op in block.ops:
+        size = 0 if op.kind == "embedding" else op_parameters(op, block)
+        if op.kind == "experts":
+            size *= int(op.attributes["top_k"]) / block.dims["experts"]
+        flop = 2.0 * size * float(op.attributes.get("outputs_per_token", 1))
+        keys = keys_seen(op, lengths[_keys_stream(op, block)], causal=False)
+        if op.kind == "attention":
+            flop += _attention(op, block, keys)
+        flop += float(op.attributes.get("flop_per_key", 0)) * keys
+        total += flop * _tokens(op, block, lengths)
+    return total

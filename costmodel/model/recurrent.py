@@ -93,8 +93,13 @@ def mamba2(b: BlockBuilder, x: str, m: Mamba2) -> str:
     weights = {"a_log": heads, "skip": heads, "dt_bias": heads}
     attributes: dict[str, Attribute] = {"state": m.state, "chunk": m.chunk, "kind": "mamba2"}
     y = b.op(
-        "scan", "scan", (u, *narrow, dt), wide,
-        weights=weights, tp=heads + group, attributes=attributes,
+        "scan",
+        "scan",
+        (u, *narrow, dt),
+        wide,
+        weights=weights,
+        tp=heads + group,
+        attributes=attributes,
     )
     y = b.norm("gated_norm", b.activation("gated", (z, y), "silu", heads), RMS, over=wide, tp=heads)
     return b.linear("out", y, ("hidden",), tp=heads, bias=m.bias)
@@ -134,8 +139,13 @@ def delta_net(b: BlockBuilder, x: str, d: DeltaNet) -> str:
     weights = {"dt_bias": channels, "a_log": _VALUE}
     attributes: dict[str, Attribute] = {"state": d.key_dim, "kind": "delta"}
     y = b.op(
-        "scan", "scan", (q, k, v, decay, write), wide,
-        weights=weights, tp=_VALUE + _KEY, attributes=attributes,
+        "scan",
+        "scan",
+        (q, k, v, decay, write),
+        wide,
+        weights=weights,
+        tp=_VALUE + _KEY,
+        attributes=attributes,
     )
     y = b.norm("out_norm", y, RMS, tp=_VALUE)
     y = b.activation("gated", (gate, y), "sigmoid" if d.decay_rank else "silu", _VALUE)
@@ -146,8 +156,8 @@ def _decay_and_gate(b: BlockBuilder, x: str, d: DeltaNet) -> tuple[str, str]:
     wide = ("value_heads", "value_dim")
     if not d.decay_rank:
         decay = b.linear("decay", x, _VALUE, tp=_VALUE)
-        return decay, b.linear("gate", x, wide, tp=_VALUE)
+        return decay, b.linear("delta_gate", x, wide, tp=_VALUE)
     b.define(decay_rank=d.decay_rank)
     low = [b.linear(f"{name}_low", x, ("decay_rank",)) for name in ("decay", "gate")]
     decay = b.linear("decay", low[0], wide, tp=_VALUE)
-    return decay, b.linear("gate", low[1], wide, tp=_VALUE)
+    return decay, b.linear("delta_gate", low[1], wide, tp=_VALUE)
