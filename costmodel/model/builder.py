@@ -59,12 +59,13 @@ class BlockBuilder:
         name: str,
         inputs: tuple[str, ...],
         out: Dims | None,
+        /,
         *,
         weights: Mapping[str, Dims] = MappingProxyType({}),
         tp: Dims = STREAM,
-        attributes: Mapping[str, Attribute] = MappingProxyType({}),
+        **attributes: Attribute | None,
     ) -> str:
-        """Adds any op; ``out`` None means that it has no output (a head)."""
+        """Adds any op; ``out`` None means no output (a head); attributes of None are left out."""
         if out is not None:
             self.tensors[name] = out
         self.ops.append(
@@ -75,7 +76,9 @@ class BlockBuilder:
                 outputs=() if out is None else (name,),
                 weights=tuple(Weight(name=key, dims=dims) for key, dims in weights.items()),
                 tp_dims=tp,
-                attributes=MappingProxyType(dict(attributes)),
+                attributes=MappingProxyType(
+                    {key: value for key, value in attributes.items() if value is not None}
+                ),
             )
         )
         return name
@@ -87,14 +90,11 @@ class BlockBuilder:
         dims = self.tensors[x][-1:] if over is None else over
         weights = {"scale": dims} if norm.scale else {}
         weights |= {"bias": dims} if norm.bias else {}
-        attributes = {"function": norm.function}
         return self.op(
-            "norm", name, (x,), self.tensors[x], weights=weights, tp=tp, attributes=attributes
+            "norm", name, (x,), self.tensors[x], weights=weights, tp=tp, function=norm.function
         )
 
-    def linear(
-        self, name: str, x: str, out: Dims, *, tp: Dims = STREAM, bias: bool = False
-    ) -> str:
+    def linear(self, name: str, x: str, out: Dims, *, tp: Dims = STREAM, bias: bool = False) -> str:
         """Weight of out + in dimensions; a dimension that x and out share is not contracted.
 
         A tensor of another stream than the block's (the encoder output) is processed per token
@@ -102,8 +102,8 @@ class BlockBuilder:
         """
         contracted = tuple(dim for dim in self.tensors[x] if dim not in out)
         weights = {"weight": out + contracted}
-        attributes = {"stream": self.streams[x]} if x in self.streams else {}
-        self.op("linear", name, (x,), out, weights=weights, tp=tp, attributes=attributes)
+        stream = self.streams.get(x)
+        self.op("linear", name, (x,), out, weights=weights, tp=tp, stream=stream)
         return self.bias(f"{name}_bias", name, tp=tp) if bias else name
 
     def bias(self, name: str, x: str, *, tp: Dims = STREAM) -> str:
@@ -116,27 +116,24 @@ class BlockBuilder:
         self, name: str, x: str, *, tp: Dims = STREAM, size: int = 0, at_end: bool = False
     ) -> str:
         """Rotates the first (or last) ``size`` elements of the last dimension; 0: all of it."""
-        attributes = {"size": size, "at_end": at_end}
-        return self.op("rotary", name, (x,), self.tensors[x], tp=tp, attributes=attributes)
+        return self.op("rotary", name, (x,), self.tensors[x], tp=tp, size=size, at_end=at_end)
 
     def activation(self, name: str, inputs: tuple[str, ...], function: str, tp: Dims) -> str:
         """f(g), or f(g) * u with two inputs."""
         dims = self.tensors[inputs[0]]
-        return self.op("activation", name, inputs, dims, tp=tp, attributes={"function": function})
+        return self.op("activation", name, inputs, dims, tp=tp, function=function)
 
     def add(self, name: str, a: str, b: str) -> str:
         """Residual addition on the stream."""
-        attributes = {"function": "add"}
-        return self.op("elementwise", name, (a, b), self.tensors[a], attributes=attributes)
+        return self.op("elementwise", name, (a, b), self.tensors[a], function="add")
 
     def multiply(self, name: str, a: str, b: str, *, tp: Dims = STREAM) -> str:
         """Product; b is broadcast over the dimensions that it lacks."""
-        attributes = {"function": "mul"}
-        return self.op("elementwise", name, (a, b), self.tensors[a], tp=tp, attributes=attributes)
+        return self.op("elementwise", name, (a, b), self.tensors[a], tp=tp, function="mul")
 
     def concat(self, name: str, a: str, b: str, out: Dims, *, tp: Dims = STREAM) -> str:
         """Joins the last dimensions of a and b; b is broadcast over dimensions that it lacks."""
-        return self.op("elementwise", name, (a, b), out, tp=tp, attributes={"function": "concat"})
+        return self.op("elementwise", name, (a, b), out, tp=tp, function="concat")
 
     def build(self, output: str) -> Block:
         """The finished block, with ``output`` handed to the next one ('' for a head)."""

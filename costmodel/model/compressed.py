@@ -8,7 +8,6 @@ Hugging Face transformers 5.24. Pooling and indexer are ``opaque`` ops.
 from dataclasses import dataclass
 
 from costmodel.model.builder import RMS, BlockBuilder, Dims, Norm
-from costmodel.model.graph import Attribute
 from costmodel.model.hyper import opaque
 
 INDEXED_RATIO = 4
@@ -43,9 +42,6 @@ def compressed_attention(b: BlockBuilder, x: str, a: Compressed) -> str:
     kv = b.norm("kv_norm", b.linear("kv", x, ("qk_dim",)), RMS)
     kv = b.rotary("kv_rotary", kv, size=a.rope_dim, at_end=True)
     inputs = (q, kv, kv, *_compressed_keys(b, x, low, a))
-    attributes: dict[str, Attribute] = {"causal": True, "window": a.window}
-    attributes |= {"compress": a.ratio} if a.ratio else {}
-    attributes |= {"compressed_keys": a.index_keys} if a.ratio == INDEXED_RATIO else {}
     o = b.op(
         "attention",
         "attention",
@@ -53,7 +49,10 @@ def compressed_attention(b: BlockBuilder, x: str, a: Compressed) -> str:
         ("heads", "v_dim"),
         weights={"sinks": ("heads",)},
         tp=("heads",),
-        attributes=attributes,
+        causal=True,
+        window=a.window,
+        compress=a.ratio or None,
+        compressed_keys=a.index_keys if a.ratio == INDEXED_RATIO else None,
     )
     return _output(b, o, a)
 
@@ -61,9 +60,9 @@ def compressed_attention(b: BlockBuilder, x: str, a: Compressed) -> str:
 def _output(b: BlockBuilder, o: str, a: Compressed) -> str:
     """Each group of heads to ``o_rank`` numbers, then all of them to the stream."""
     weight = {"weight": ("groups", "o_rank", "group_width")}
-    flop: dict[str, Attribute] = {"flop_per_token": 2 * a.heads * a.dim * a.o_rank}
+    flop = 2 * a.heads * a.dim * a.o_rank
     out, tp = ("groups", "o_rank"), ("heads", "groups")
-    y = b.op("opaque", "o_a", (o,), out, weights=weight, tp=tp, attributes=flop)
+    y = b.op("opaque", "o_a", (o,), out, weights=weight, tp=tp, flop_per_token=flop)
     return b.linear("o_b", y, ("hidden",), tp=("groups",))
 
 
@@ -91,6 +90,13 @@ def _indexer(b: BlockBuilder, x: str, low: str, a: Compressed) -> None:
     keys = _pool(b, x, "index", "index_dim", a.ratio)
     q = b.linear("index_q", low, ("index_heads", "index_dim"))
     weight = b.linear("index_weight", x, ("index_heads",))
-    attributes: dict[str, Attribute] = {"flop_per_token": 0, "causal": True}
-    attributes |= {"flop_per_key": 2 * a.index_heads * a.index_dim, "key_stride": a.ratio}
-    b.op("opaque", "index_scores", (q, keys, weight), (), attributes=attributes)
+    b.op(
+        "opaque",
+        "index_scores",
+        (q, keys, weight),
+        (),
+        flop_per_token=0,
+        flop_per_key=2 * a.index_heads * a.index_dim,
+        key_stride=a.ratio,
+        causal=True,
+    )

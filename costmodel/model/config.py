@@ -131,7 +131,9 @@ class Config:
         value = self.document.get(key)
         if value is not None and not isinstance(value, Mapping):
             self.refuse(key, "must be a mapping", "write `key: value` lines")
-        inner = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+        inner: Mapping[str, Any] = {}
+        if isinstance(value, Mapping):
+            inner = cast("Mapping[str, Any]", value)
         pointer = f"{self.pointer}/{key}"
         return Config(inner, name=self.name, pointer=pointer, violations=self.violations)
 

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from costmodel.model.graph import Block, ModelGraph, Op
 from costmodel.model.parameters import block_uses, op_parameters
 
-
 BACKWARD_FACTOR = 2.0
 """Backward FLOP per forward FLOP of a matrix product."""
 

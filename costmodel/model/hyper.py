@@ -5,7 +5,6 @@ Every part reads a learned mixture of the streams and writes back to all of them
 """
 
 from costmodel.model.builder import RMS, BlockBuilder, Dims
-from costmodel.model.graph import Attribute
 
 STREAMS: Dims = ("streams", "hidden")
 
@@ -14,8 +13,7 @@ def opaque(
     b: BlockBuilder, name: str, inputs: tuple[str, ...], out: Dims, flop: int = 0, **weights: Dims
 ) -> str:
     """An op of which only weights and forward FLOP per token are known."""
-    attributes: dict[str, Attribute] = {"flop_per_token": flop}
-    return b.op("opaque", name, inputs, out, weights=weights, attributes=attributes)
+    return b.op("opaque", name, inputs, out, weights=weights, flop_per_token=flop)
 
 
 def collapse(b: BlockBuilder, part: str, x: str) -> tuple[str, str]:
@@ -58,10 +56,14 @@ def join_token(b: BlockBuilder, token: str) -> str:
     b.define(projected=hidden)
     token = b.linear("token_proj", b.norm("token_norm", token, RMS), ("projected",))
     stream = b.norm("stream_norm", "x", RMS)
-    attributes: dict[str, Attribute] = {"flop_per_token": 2 * hidden * hidden}
-    attributes |= {"outputs_per_token": n}
     weights: dict[str, Dims] = {"weight": ("projected", "hidden")}
     stream = b.op(
-        "opaque", "stream_proj", (stream,), STREAMS, weights=weights, attributes=attributes
+        "opaque",
+        "stream_proj",
+        (stream,),
+        STREAMS,
+        weights=weights,
+        flop_per_token=2 * hidden * hidden,
+        outputs_per_token=n,
     )
     return opaque(b, "joined", (stream, token), STREAMS)

@@ -7,7 +7,6 @@ residual stream, before the residual addition.
 from dataclasses import dataclass
 
 from costmodel.model.builder import LAYER, RMS, STREAM, BlockBuilder, Dims, Norm
-from costmodel.model.graph import Attribute
 
 HEADS: Dims = ("heads",)
 
@@ -78,8 +77,22 @@ def _define(b: BlockBuilder, a: Attention) -> None:
 
 
 def _position(b: BlockBuilder, name: str, x: str, a: Attention, split: Dims) -> str:
-    if a.qk_norm:
-        over = {"head": ("qk_dim",), "full": b.tensors[x], "each": b.tensors[x]}[a.qk_norm]
+    if a.qk_norm == "each":
+        dims = b.tensors[x]
+        weights = {"scale": dims}
+        function = a.norm.function
+        x = b.op(
+            "norm",
+            f"{name}_norm",
+            (x,),
+            dims,
+            weights=weights,
+            tp=split,
+            function=function,
+            per_head=True,
+        )
+    elif a.qk_norm:
+        over = b.tensors[x] if a.qk_norm == "full" else ("qk_dim",)
         x = b.norm(f"{name}_norm", x, a.norm, over=over, tp=split)
     if a.rotary is not None:
         x = b.rotary(f"{name}_rotary", x, tp=split, size=a.rotary)
@@ -89,17 +102,23 @@ def _position(b: BlockBuilder, name: str, x: str, a: Attention, split: Dims) -> 
 def _core(
     b: BlockBuilder, name: str, qkv: tuple[str, ...], a: Attention, kv_split: Dims, memory: str
 ) -> str:
-    attributes: dict[str, Attribute] = {"causal": a.causal, "window": a.window}
-    attributes |= {"chunk": a.chunk} if a.chunk else {}
-    attributes |= {"alibi": True} if a.alibi else {}
-    attributes |= {"keys_stream": "encoder"} if memory else {}
     weights: dict[str, Dims] = {"sinks": HEADS} if a.sinks else {}
     if a.buckets:
         b.define(buckets=a.buckets)
         weights |= {"relative_bias": ("buckets", "heads")}
-    out = ("heads", "v_dim")
-    tp = HEADS + kv_split
-    return b.op("attention", name, qkv, out, weights=weights, tp=tp, attributes=attributes)
+    return b.op(
+        "attention",
+        name,
+        qkv,
+        ("heads", "v_dim"),
+        weights=weights,
+        tp=HEADS + kv_split,
+        causal=a.causal,
+        window=a.window,
+        chunk=a.chunk or None,
+        alibi=a.alibi or None,
+        keys_stream="encoder" if memory else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +157,15 @@ def latent_attention(b: BlockBuilder, x: str, a: LatentAttention) -> str:
     k_nope = b.linear("k_b", latent, ("heads", "nope_dim"), tp=HEADS)
     v = b.linear("v_b", latent, ("heads", "v_dim"), tp=HEADS)
     k = b.concat("k", k_nope, k_rope, ("heads", "qk_dim"), tp=HEADS)
-    attributes: dict[str, Attribute] = {"causal": True, "window": 0}
-    attributes |= {"top_keys": a.top_keys} if a.top_keys else {}
     o = b.op(
-        "attention", "attention", (q, k, v), ("heads", "v_dim"), tp=HEADS, attributes=attributes
+        "attention",
+        "attention",
+        (q, k, v),
+        ("heads", "v_dim"),
+        tp=HEADS,
+        causal=True,
+        window=0,
+        top_keys=a.top_keys or None,
     )
     return b.linear("o", o, ("hidden",), tp=HEADS, bias=a.bias)
 
@@ -153,9 +177,9 @@ def _indexer(b: BlockBuilder, x: str, a: LatentAttention) -> None:
     q = b.linear("index_q", source, ("index_heads", "index_dim"))
     k = b.norm("index_k_norm", b.linear("index_k", x, ("index_dim",)), LAYER)
     weight = b.linear("index_weight", x, ("index_heads",))
-    attributes: dict[str, Attribute] = {"flop_per_token": 0, "causal": True}
-    attributes |= {"flop_per_key": 2 * a.index_heads * a.index_dim}
-    b.op("opaque", "index_scores", (q, k, weight), (), attributes=attributes)
+    flop = 2 * a.index_heads * a.index_dim
+    inputs = (q, k, weight)
+    b.op("opaque", "index_scores", inputs, (), flop_per_token=0, flop_per_key=flop, causal=True)
 
 
 def _latent_query(b: BlockBuilder, x: str, a: LatentAttention) -> str:
@@ -222,9 +246,7 @@ def moe(b: BlockBuilder, x: str, e: Experts) -> str:
     return b.add("moe", y, shared)
 
 
-def routed(
-    b: BlockBuilder, x: str, e: Experts, *, scored: str = "", scale: bool = False
-) -> str:
+def routed(b: BlockBuilder, x: str, e: Experts, *, scored: str = "", scale: bool = False) -> str:
     """Router and routed experts.
 
     scored: what the router looks at when it is not x. scale: a learned factor for each expert.
@@ -233,18 +255,22 @@ def routed(
     router: dict[str, Dims] = {"weight": ("experts", "hidden")}
     router |= {"bias": ("experts",)} if e.router_bias else {}
     router |= {"expert_scale": ("experts",)} if scale else {}
-    top_k: dict[str, Attribute] = {"top_k": e.top_k}
-    scores = b.op(
-        "router", "router", (scored or x,), ("experts",), weights=router, attributes=top_k
-    )
+    scores = b.op("router", "router", (scored or x,), ("experts",), weights=router, top_k=e.top_k)
     width = "hidden"
     if e.latent:
         width = "latent"
         b.define(latent=e.latent)
         x = b.linear("to_latent", x, ("latent",))
     matrices = _expert_matrices(e, width)
-    attributes = top_k | {"function": e.function}
-    y = b.op("experts", "experts", (x, scores), (width,), weights=matrices, attributes=attributes)
+    y = b.op(
+        "experts",
+        "experts",
+        (x, scores),
+        (width,),
+        weights=matrices,
+        top_k=e.top_k,
+        function=e.function,
+    )
     return b.linear("from_latent", y, ("hidden",)) if e.latent else y
 
 

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from haplan_client.schema.graph import GraphDocument
 from pydantic import ValidationError
 
 from costmodel.errors import InputError, UnknownNameError, Violation, did_you_mean, suggest
@@ -17,6 +16,7 @@ from costmodel.model.family import Family, families, family_of_type
 from costmodel.model.graph import ModelGraph
 from costmodel.model.rules import check_graph
 from costmodel.safe_document import load_document
+from haplan_client.schema.graph import GraphDocument
 
 _CATALOGUE = Path(__file__).parent / "catalogue"
 

@@ -5,7 +5,6 @@ sequence. The scan's arithmetic is counted and not spelled out, so these blocks 
 from dataclasses import dataclass
 
 from costmodel.model.builder import RMS, STREAM, BlockBuilder, Dims
-from costmodel.model.graph import Attribute
 
 
 def short_conv(
@@ -15,8 +14,7 @@ def short_conv(
     b.define(conv_kernel=kernel)
     dims = b.tensors[x]
     weights = {"weight": (*dims, "conv_kernel")} | ({"bias": dims} if bias else {})
-    attributes: dict[str, Attribute] = {"kernel": kernel, "stride": 1, "depthwise": True}
-    y = b.op("conv", name, (x,), dims, weights=weights, tp=tp, attributes=attributes)
+    y = b.op("conv", name, (x,), dims, weights=weights, tp=tp, kernel=kernel, depthwise=True)
     return b.activation(f"{name}_act", (y,), "silu", tp)
 
 
@@ -50,9 +48,16 @@ def mamba(b: BlockBuilder, x: str, m: Mamba) -> str:
         small = [b.norm(f"{name}_norm", name, RMS) for name in small]
     dt = b.linear("dt_wide", small[0], _INNER, tp=_INNER, bias=True)
     weights = {"a_log": ("inner", "state"), "skip": _INNER}
-    attributes: dict[str, Attribute] = {"state": m.state, "kind": "mamba"}
-    inputs = (u, dt, small[1], small[2])
-    y = b.op("scan", "scan", inputs, _INNER, weights=weights, tp=_INNER, attributes=attributes)
+    y = b.op(
+        "scan",
+        "scan",
+        (u, dt, small[1], small[2]),
+        _INNER,
+        weights=weights,
+        tp=_INNER,
+        state=m.state,
+        kind="mamba",
+    )
     y = b.activation("gated", (z, y), "silu", _INNER)
     return b.linear("out", y, ("hidden",), tp=_INNER, bias=m.bias)
 
@@ -91,7 +96,6 @@ def mamba2(b: BlockBuilder, x: str, m: Mamba2) -> str:
         for name, t in zip("bc", narrow, strict=True)
     ]
     weights = {"a_log": heads, "skip": heads, "dt_bias": heads}
-    attributes: dict[str, Attribute] = {"state": m.state, "chunk": m.chunk, "kind": "mamba2"}
     y = b.op(
         "scan",
         "scan",
@@ -99,7 +103,9 @@ def mamba2(b: BlockBuilder, x: str, m: Mamba2) -> str:
         wide,
         weights=weights,
         tp=heads + group,
-        attributes=attributes,
+        state=m.state,
+        chunk=m.chunk,
+        kind="mamba2",
     )
     y = b.norm("gated_norm", b.activation("gated", (z, y), "silu", heads), RMS, over=wide, tp=heads)
     return b.linear("out", y, ("hidden",), tp=heads, bias=m.bias)
@@ -137,7 +143,6 @@ def delta_net(b: BlockBuilder, x: str, d: DeltaNet) -> str:
     decay, gate = _decay_and_gate(b, x, d)
     channels = wide if d.decay_rank else _VALUE
     weights = {"dt_bias": channels, "a_log": _VALUE}
-    attributes: dict[str, Attribute] = {"state": d.key_dim, "kind": "delta"}
     y = b.op(
         "scan",
         "scan",
@@ -145,7 +150,8 @@ def delta_net(b: BlockBuilder, x: str, d: DeltaNet) -> str:
         wide,
         weights=weights,
         tp=_VALUE + _KEY,
-        attributes=attributes,
+        state=d.key_dim,
+        kind="delta",
     )
     y = b.norm("out_norm", y, RMS, tp=_VALUE)
     y = b.activation("gated", (gate, y), "sigmoid" if d.decay_rank else "silu", _VALUE)

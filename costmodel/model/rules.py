@@ -10,8 +10,24 @@ from costmodel.model.graph import Block, ModelGraph, Op
 
 MAX_LAYERS = 4096
 KINDS = frozenset(
-    "embedding position norm linear bias rotary attention activation elementwise router experts "
-    "head classifier scan conv opaque".split()
+    {
+        "activation",
+        "attention",
+        "bias",
+        "classifier",
+        "conv",
+        "elementwise",
+        "embedding",
+        "experts",
+        "head",
+        "linear",
+        "norm",
+        "opaque",
+        "position",
+        "rotary",
+        "router",
+        "scan",
+    }
 )
 """Op kinds, as in ``docs/ops.md``."""
 
@@ -89,6 +105,16 @@ def _op(where: str, op: Op, block: Block, known: set[str]) -> Iterator[Violation
     for key in _NEEDED_ATTRIBUTES.get(op.kind, ()):
         if key not in op.attributes:
             yield _broken(f"{where}/attributes", dict(op.attributes), f"must have {key}", "add it")
+    yield from _op_tensors(where, op, block, known)
+    for index, weight in enumerate(op.weights):
+        pointer = f"{where}/weights/{index}/dims"
+        yield from _dims(pointer, weight.dims, block)
+        if len(set(weight.dims)) < len(weight.dims):
+            yield _broken(pointer, weight.dims, "must not repeat a dimension", "rename one")
+    yield from _dims(f"{where}/tp_dims", op.tp_dims, block)
+
+
+def _op_tensors(where: str, op: Op, block: Block, known: set[str]) -> Iterator[Violation]:
     for index, name in enumerate(op.inputs):
         if name not in known:
             fix = "list the op that makes it before this one"
@@ -99,12 +125,6 @@ def _op(where: str, op: Op, block: Block, known: set[str]) -> Iterator[Violation
             yield _broken(f"{where}/outputs/{index}", name, "must be a tensor", fix)
         elif name in known:
             yield _broken(f"{where}/outputs/{index}", name, "must be made once", "rename it")
-    for index, weight in enumerate(op.weights):
-        pointer = f"{where}/weights/{index}/dims"
-        yield from _dims(pointer, weight.dims, block)
-        if len(set(weight.dims)) < len(weight.dims):
-            yield _broken(pointer, weight.dims, "must not repeat a dimension", "rename one")
-    yield from _dims(f"{where}/tp_dims", op.tp_dims, block)
 
 
 def _dims(where: str, dims: tuple[str, ...], block: Block) -> Iterator[Violation]:

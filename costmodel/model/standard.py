@@ -89,12 +89,9 @@ def decoder_stack(
     )
 
 
-def decoder_model(
-    config: Config, family: str, sizes: Sizes, layers: Sequence[Block]
-) -> ModelGraph:
+def decoder_model(config: Config, family: str, sizes: Sizes, layers: Sequence[Block]) -> ModelGraph:
     """A decoder of these layers with an RMS norm before its head."""
     return decoder_stack(sizes, layers).graph(config, family)
-
 
 
 def sparse_layers(config: Config, layers: int) -> list[bool]:

@@ -55,9 +55,8 @@ def merger_block(name: str, hidden: int, m: Merger) -> Block:
     """norm -> join -> linear -> activation -> linear, once for every joined token."""
     b = BlockBuilder(name, {"hidden": hidden})
     b.define(merged=hidden * m.factor, merged_ffn=hidden * m.factor, out=m.out)
-    attributes = {"flop_per_token": 0}
     x = b.norm("norm", "x", m.norm) if m.norm_first else "x"
-    x = b.op("opaque", "joined", (x,), ("merged",), attributes=attributes)
+    x = b.op("opaque", "joined", (x,), ("merged",), flop_per_token=0)
     x = x if m.norm_first else b.norm("norm", x, m.norm)
     x = b.linear("fc1", x, ("merged_ffn",), bias=True)
     x = b.activation("act", (x,), "gelu", ())

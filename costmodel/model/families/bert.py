@@ -29,9 +29,7 @@ def build(config: Config) -> ModelGraph:
     ):
         config.refuse("is_decoder", "must be false", "give the block graph itself")
     config.check()
-    layer = Layer(
-        hidden=sizes.hidden, attention=attention, feed=feed, order=Order.POST, norm=LAYER
-    )
+    layer = Layer(hidden=sizes.hidden, attention=attention, feed=feed, order=Order.POST, norm=LAYER)
     return Stack(
         prologue=(_embedding_block(sizes, positions, types),),
         layers=[layer_block("layer", layer)] * sizes.layers,
@@ -46,7 +44,7 @@ def _embedding_block(sizes: Sizes, positions: int, types: int) -> Block:
     b = BlockBuilder("embedding", dims, inputs={})
     x = learned_positions(b, embed(b), positions)
     table = {"table": ("types", "hidden")}
-    x = b.op("position", "segment", (x,), ("hidden",), weights=table, attributes={"by": "segment"})
+    x = b.op("position", "segment", (x,), ("hidden",), weights=table, by="segment")
     return b.build(b.norm("norm", x, LAYER))
 
 

@@ -122,7 +122,8 @@ def _vision_tower(vision: Config, out: int) -> Tower | None:
     patches = b.build(learned_positions(b, "patches", 2 * positions))
     b = BlockBuilder("vision_project", {"hidden": hidden, "out": out})
     project = b.build(b.linear("project", "x", ("out",)))
-    return tower("vision", [(patches, 1), (layer_block("vision_layer", layer), depth), (project, 1)])
+    encoder = layer_block("vision_layer", layer)
+    return tower("vision", [(patches, 1), (encoder, depth), (project, 1)])
 
 
 FAMILY = Family(name="gemma4", model_types=("gemma4", "gemma4_text"), build=build)

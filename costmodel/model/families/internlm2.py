@@ -10,7 +10,7 @@ from costmodel.model.standard import gated, grouped, read_sizes, uniform_model
 
 
 def build(config: Config) -> ModelGraph:
-    """``bias`` (2) or ``qkv_bias`` (3) puts biases on the projections; both default to none here."""
+    """``bias`` (2) or ``qkv_bias`` (3) puts biases on the projections; none by default."""
     sizes = read_sizes(config)
     bias = config.flag("bias", "qkv_bias", "attention_bias", default=False)
     out_bias = config.flag("bias", "attention_bias", default=False)

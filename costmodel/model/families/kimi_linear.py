@@ -53,7 +53,11 @@ def _read_delta(config: Config) -> DeltaNet:
     dim = source.size(f"{prefix}head_dim")
     kernel = source.size("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
     return DeltaNet(
-        key_heads=heads, value_heads=heads, key_dim=dim, value_dim=dim, kernel=kernel,
+        key_heads=heads,
+        value_heads=heads,
+        key_dim=dim,
+        value_dim=dim,
+        kernel=kernel,
         decay_rank=dim,
     )
 

@@ -85,8 +85,7 @@ def _vision_tower(vision: Config, out: int) -> Tower:
     channels = vision.size("num_channels", default=3)
     b = patch_block("vision_patches", hidden, channels * patch * patch, bias=False)
     token: dict[str, tuple[str, ...]] = {"class": ("hidden",)}
-    nothing = {"flop_per_token": 0}
-    x = b.op("opaque", "token", ("patches",), ("hidden",), weights=token, attributes=nothing)
+    x = b.op("opaque", "token", ("patches",), ("hidden",), weights=token, flop_per_token=0)
     x = learned_positions(b, x, (image // patch) ** 2 + 1)
     patches = b.build(b.norm("norm", x, LAYER))
     attention = Attention(
@@ -101,8 +100,8 @@ def _vision_tower(vision: Config, out: int) -> Tower:
     feed = Mlp(ffn=ffn, gated=False, function="gelu", bias=True)
     layer = Layer(hidden=hidden, attention=attention, feed=feed, norm=LAYER)
     depth = vision.size("num_hidden_layers", default=34)
-    adapter = _adapter_block(vision, hidden, out)
-    return tower("vision", [(patches, 1), (layer_block("vision_layer", layer), depth), (adapter, 1)])
+    encoder, adapter = layer_block("vision_layer", layer), _adapter_block(vision, hidden, out)
+    return tower("vision", [(patches, 1), (encoder, depth), (adapter, 1)])
 
 
 def _adapter_block(vision: Config, hidden: int, out: int) -> Block:
@@ -112,13 +111,12 @@ def _adapter_block(vision: Config, hidden: int, out: int) -> Block:
     b.define(adapter_in=vision.size("projector_input_dim", default=4096))
     b.define(adapter_out=vision.size("projector_output_dim", default=4096))
     b.define(vision_out=vision.size("vision_output_dim", default=7680))
-    nothing = {"flop_per_token": 0}
     x = b.norm("norm", "x", LAYER)
-    x = b.op("opaque", "shuffle", (x,), ("shuffled",), attributes=nothing)
+    x = b.op("opaque", "shuffle", (x,), ("shuffled",), flop_per_token=0)
     x = b.linear("fc1", x, ("adapter_in",))
     x = b.activation("act", (x,), "gelu", STREAM)
     x = b.linear("fc2", x, ("adapter_out",))
-    x = b.op("opaque", "features", (x,), ("vision_out",), attributes=nothing)
+    x = b.op("opaque", "features", (x,), ("vision_out",), flop_per_token=0)
     return b.build(b.linear("project", x, ("out",)))
 
 

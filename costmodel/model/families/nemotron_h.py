@@ -11,8 +11,15 @@ from costmodel.model.family import Family
 from costmodel.model.graph import Block, ModelGraph
 from costmodel.model.parts import Attention, Experts, Mlp, attention, mlp, moe
 from costmodel.model.recurrent import Mamba2, mamba2
-from costmodel.model.stack import TIED_HEAD, Stack, embedding_block, head_block
-from costmodel.model.stack import mtp_input, mtp_output, mtp_ties
+from costmodel.model.stack import (
+    TIED_HEAD,
+    Stack,
+    embedding_block,
+    head_block,
+    mtp_input,
+    mtp_output,
+    mtp_ties,
+)
 from costmodel.model.standard import Sizes, grouped, read_head_dim, read_sizes
 
 _NAMES = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
@@ -29,7 +36,7 @@ class Kinds:
 
 
 def build(config: Config) -> ModelGraph:
-    """``hybrid_override_pattern`` has one letter a layer: M mamba, * attention, - MLP, E experts."""
+    """The pattern has one letter a layer: M mamba, * attention, - MLP, E experts."""
     sizes = replace(read_sizes(config))
     pattern = _pattern(config, "hybrid_override_pattern", sizes.layers)
     depth = config.size("num_nextn_predict_layers", default=0, least=0)

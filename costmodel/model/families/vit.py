@@ -6,7 +6,7 @@ from costmodel.model.builder import LAYER, BlockBuilder
 from costmodel.model.config import Config
 from costmodel.model.decoder import Layer, layer_block
 from costmodel.model.family import Family
-from costmodel.model.graph import Attribute, Block, ModelGraph
+from costmodel.model.graph import Block, ModelGraph
 from costmodel.model.parts import Attention
 from costmodel.model.stack import Stack, learned_positions
 from costmodel.model.standard import gated, read_layers
@@ -52,8 +52,7 @@ def _read_attention(config: Config, hidden: int) -> Attention:
 def _patches(hidden: int, patch: int, tokens: int) -> Block:
     b = patch_block("patches", hidden, patch, bias=True)
     token: dict[str, tuple[str, ...]] = {"class": ("hidden",)}
-    nothing: dict[str, Attribute] = {"flop_per_token": 0}
-    x = b.op("opaque", "token", ("patches_bias",), ("hidden",), weights=token, attributes=nothing)
+    x = b.op("opaque", "token", ("patches_bias",), ("hidden",), weights=token, flop_per_token=0)
     return b.build(learned_positions(b, x, tokens))
 
 
@@ -61,8 +60,7 @@ def _classifier(hidden: int, classes: int) -> Block:
     b = BlockBuilder("head", {"hidden": hidden, "classes": classes})
     weights = {"weight": ("classes", "hidden"), "bias": ("classes",)}
     x = b.norm("norm", "x", LAYER)
-    once: dict[str, Attribute] = {"per_sequence": True}
-    b.op("classifier", "classifier", (x,), None, weights=weights, attributes=once)
+    b.op("classifier", "classifier", (x,), None, weights=weights, per_sequence=True)
     return b.build("")
 
 

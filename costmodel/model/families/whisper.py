@@ -3,7 +3,7 @@
 from costmodel.model.builder import LAYER, STREAM, BlockBuilder
 from costmodel.model.config import Config
 from costmodel.model.family import Family
-from costmodel.model.graph import Attribute, Block, ModelGraph
+from costmodel.model.graph import Block, ModelGraph, Tie
 from costmodel.model.parts import Attention, Mlp
 from costmodel.model.seq2seq import (
     ENCODER,
@@ -16,7 +16,6 @@ from costmodel.model.seq2seq import (
     token_block,
 )
 from costmodel.model.stack import head_block, learned_positions
-from costmodel.model.graph import Tie
 from costmodel.model.standard import read_layers
 
 _TIED = Tie(owner="decoder_embedding.embedding.table", copy="head.head.weight")
@@ -77,13 +76,13 @@ def _audio_block(hidden: int, mels: int, frames: int) -> Block:
     dims = {"hidden": hidden, "mels": mels, "kernel": 3, "first": hidden}
     inputs = {"features": ("mels",)}
     b = BlockBuilder("audio", dims, inputs=inputs, stream=ENCODER)
-    attributes: dict[str, Attribute] = {"kernel": 3, "stride": 1, "outputs_per_token": 2}
     weights = {"weight": ("first", "kernel", "mels"), "bias": ("first",)}
-    x = b.op("conv", "conv1", ("features",), ("first",), weights=weights, attributes=attributes)
+    x = b.op(
+        "conv", "conv1", ("features",), ("first",), weights=weights, kernel=3, outputs_per_token=2
+    )
     x = b.activation("act1", (x,), "gelu", STREAM)
     weights = {"weight": ("hidden", "kernel", "first"), "bias": ("hidden",)}
-    attributes = {"kernel": 3, "stride": 2}
-    x = b.op("conv", "conv2", (x,), ("hidden",), weights=weights, attributes=attributes)
+    x = b.op("conv", "conv2", (x,), ("hidden",), weights=weights, kernel=3, stride=2)
     x = b.activation("act2", (x,), "gelu", STREAM)
     return b.build(learned_positions(b, x, frames))
 
