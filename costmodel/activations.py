@@ -1,11 +1,11 @@
 """Bytes that one block keeps for its backward, per token, and its short-lived buffers.
 
 Which tensors an op keeps is part of its kind: a product its input, a norm its input, an
-activation its inputs, attention q, k, v, its output and one FP32 number per head and token. Each
-tensor is counted once, in the placement in which it was produced. For a dense pre-norm block
-with a gated MLP this adds up to ``[8h + 2d(a + 2g) + 2da + 6f]/t + 4a/t`` bytes per token
-(Korthikanti et al., arXiv 2205.05198, adapted to fused attention without dropout; within 1.5 % of
-19 measured B200 peaks).
+activation its inputs, attention q, k, v, its output and one FP32 number per head and token; what
+its ``fused`` and ``dropout`` attributes add is in ``_kept_beside``. Each tensor is counted once,
+in the placement in which it was produced. For a dense pre-norm block with a gated MLP this adds
+up to ``[8h + 2d(a + 2g) + 2da + 6f]/t + 4a/t`` bytes per token (Korthikanti et al., arXiv
+2205.05198, adapted to fused attention without dropout; within 1.5 % of 19 measured B200 peaks).
 """
 
 from costmodel.model.graph import Block, Op
@@ -48,8 +48,9 @@ def kept_bytes(block: Block, local: Local, *, selective: bool = False) -> FloatA
 
 
 def _kept_beside(op: Op, block: Block, local: Local, selective: bool) -> FloatArray:
+    """Bytes that an op keeps beside its inputs and outputs."""
     if op.kind == "attention":
-        return 4.0 * local.tokens * local_size(op, block, ("heads",), local)
+        return _attention_kept(op, block, local)
     if op.kind == "router":
         return 8.0 * local.stream_tokens * block.dims["experts"]
     if op.kind == "experts":
@@ -57,7 +58,25 @@ def _kept_beside(op: Op, block: Block, local: Local, selective: bool) -> FloatAr
         width = block.dims["expert_ffn"] / local.etp
         hidden = block.dims[op.weights[0].dims[-1]]
         return rows * (2.0 * hidden + (4.0 if selective else 6.0) * width)
+    if op.kind == "activation" and len(op.inputs) > 1 and not op.attributes.get("fused", True):
+        return local.none if selective else tensor_bytes(op, block, op.outputs, local)
+    if op.attributes.get("dropout", False):
+        return tensor_bytes(op, block, op.outputs, local) / 2.0
     return local.none
+
+
+def _attention_kept(op: Op, block: Block, local: Local) -> FloatArray:
+    """Fused: the FP32 log-sum-exp, 4 bytes a head and token.
+
+    Not fused: every score's probability, with dropout also its mask (1 byte) and the result,
+    unless they are computed again: ``5 a s`` bytes a token (Korthikanti et al., section 4.1).
+    """
+    heads = local.tokens * local_size(op, block, ("heads",), local)
+    if op.attributes.get("fused", True):
+        return 4.0 * heads
+    if op.attributes.get("recompute", False):
+        return local.none
+    return (5.0 if op.attributes.get("dropout", False) else 2.0) * heads * local.sequence
 
 
 def boundary_kept_bytes(block: Block, local: Local) -> FloatArray:

@@ -67,7 +67,11 @@ def gemm_flop(gemm: Gemm) -> NDArray[np.float64]:
 
 
 def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) -> OpTime:
-    """Seconds of one op. A product's backward is two products (input and weight gradient)."""
+    """Seconds of one op. A product's backward is two products (input and weight gradient).
+
+    So is that of each of the two products of an attention core that stores its scores; a fused
+    core computes them again and takes ``attention_backward`` times its forward.
+    """
     none = local.none
     gemm_s, attention_s, flop = none, none, none
     for gemm in work.gemms:
@@ -81,7 +85,9 @@ def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) 
         flop = flop + work.attention_flop
     memory_s = _memory_seconds(work, local, rates, efficiency)
     forward_s = gemm_s + attention_s + memory_s
-    backward_s = 2.0 * gemm_s + efficiency.attention_backward * attention_s + 2.0 * memory_s
+    attention_backward = efficiency.attention_backward if work.fused else 2.0
+    backward_s = 2.0 * gemm_s + attention_backward * attention_s + 2.0 * memory_s
+    backward_s = backward_s + (forward_s if work.recompute else none)
     return OpTime(
         forward_s=forward_s * rates.scale,
         backward_s=backward_s * rates.scale,

@@ -13,7 +13,8 @@ def work(op: Op, block: Block, local: Local) -> Work:
     """``2 tokens keys heads (qk + v)``; keys seen per query: half when causal, at most the window.
 
     A kernel that stores the scores (``fused`` false) computes all of them and moves each several
-    times.
+    times. Fused kernels compute them again in the backward (Dao et al., arXiv 2205.14135), others
+    do so when told to (``recompute``; Korthikanti et al., arXiv 2205.05198, section 5).
     """
     heads = block.dims["heads"] / local.tp
     widths = block.dims["qk_dim"] + block.dims["v_dim"]
@@ -23,4 +24,9 @@ def work(op: Op, block: Block, local: Local) -> Work:
     if fused:
         return Work(attention_flop=flop)
     scores = local.tokens * local.sequence * heads
-    return Work(attention_flop=flop, memory_bytes=UNFUSED_SCORE_BYTES * scores)
+    return Work(
+        attention_flop=flop,
+        memory_bytes=UNFUSED_SCORE_BYTES * scores,
+        fused=False,
+        recompute=bool(op.attributes.get("recompute", False)),
+    )

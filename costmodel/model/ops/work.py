@@ -61,14 +61,18 @@ class Gemm:
 class Work:
     """Forward work of one op on one chip; the backward follows from it (``costmodel.compute``).
 
-    gemms: matrix products. attention_flop: arithmetic of a fused attention core.
+    gemms: matrix products. attention_flop: arithmetic of an attention core.
     memory_bytes: traffic of ops bound by memory bandwidth. logits: elements of the logit matrix.
+    fused: whether the attention core is one kernel, whose backward repeats its forward.
+    recompute: the backward runs the op's forward again first.
     """
 
     gemms: tuple[Gemm, ...] = ()
     attention_flop: FloatArray | None = None
     memory_bytes: FloatArray | None = None
     logits: FloatArray | None = None
+    fused: bool = True
+    recompute: bool = False
 
 
 def local_size(op: Op, block: Block, dims: tuple[str, ...], local: Local) -> FloatArray:

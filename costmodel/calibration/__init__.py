@@ -1,0 +1,1 @@
+"""Measured training runs: how they are read, predicted and scored."""

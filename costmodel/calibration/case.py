@@ -1,0 +1,107 @@
+"""One published training run, as stated: model, hardware, parallelism, what was measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from costmodel.errors import HaplanError
+
+QUALITIES = ("A", "B", "C")
+"""A: stated in full by the source; B: partly derived; C: in doubt."""
+
+
+class UnscorableError(HaplanError):
+    """Why a case cannot be predicted; the text is the reason that reports count by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A group of stated values. An absent or null value is not stated."""
+
+    name: str
+    values: Mapping[str, Any]
+
+    def number(self, key: str) -> float | None:
+        """A stated number, else None."""
+        value = self.values.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return float(value)
+
+    def size(self, key: str) -> int | None:
+        """A stated whole number, else None."""
+        value = self.number(key)
+        return None if value is None else round(value)
+
+    def need(self, key: str) -> int:
+        """A whole number of at least 1. Raises UnscorableError when it is not stated."""
+        value = self.size(key)
+        if value is None or value < 1:
+            raise UnscorableError(f"{self.name} {key} not stated")
+        return value
+
+    def word(self, key: str) -> str:
+        """A stated text, else the empty one."""
+        value = self.values.get(key)
+        return value if isinstance(value, str) else ""
+
+    def flag(self, key: str) -> bool | None:
+        """A stated truth value, else None."""
+        value = self.values.get(key)
+        return value if isinstance(value, bool) else None
+
+    def sub(self, key: str) -> "Section | None":
+        """A stated group inside this one, else None."""
+        value = self.values.get(key)
+        if not isinstance(value, Mapping):
+            return None
+        return Section(name=f"{self.name} {key}", values=cast("Mapping[str, Any]", value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A measured case as in the interface's "Measured case"; bytes and seconds."""
+
+    id: str
+    source: str
+    stack: str
+    url: str
+    quality: str
+    model: Section
+    hardware: Section
+    parallel: Section
+    measured: Section
+    note: str = ""
+
+    @property
+    def step_time_s(self) -> float | None:
+        """Stated seconds per step, or global batch x sequence / (tokens/s of all chips)."""
+        stated = self.measured.number("step_time_s")
+        if stated is not None:
+            return stated
+        rate = self.measured.number("tokens_per_s_per_chip")
+        batch, chips = self.parallel.number("gbs"), self.hardware.number("n_chips")
+        length = self.model.number("seq")
+        if rate and batch and chips and length:
+            return batch * length / (rate * chips)
+        return None
+
+
+def case_of(row: Mapping[str, Any]) -> Case:
+    """The case of one row. Raises KeyError for a row without id or measurements."""
+
+    def section(name: str) -> Section:
+        return Section(name=name, values=row.get(name) or {})
+
+    return Case(
+        id=str(row["id"]),
+        source=str(row.get("source", "")),
+        stack=str(row.get("stack", "")),
+        url=str(row.get("url", "")),
+        quality=str(row.get("quality", "C")),
+        model=section("model"),
+        hardware=section("hardware"),
+        parallel=section("parallel"),
+        measured=Section(name="measured", values=row["measured"]),
+        note=str(row.get("note", "")),
+    )

@@ -1,0 +1,151 @@
+"""The job and the uniform layout of a case."""
+
+from costmodel.calibration.case import Section, UnscorableError
+from costmodel.calibration.clusters import POOL
+from costmodel.calibration.models import Reading
+from costmodel.job import PRECISIONS, Job
+from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
+
+UNSUPPORTED = {
+    "muon": "optimizer Muon",
+    "fsdp2": "FSDP2",
+    "zp_z3": "Megatron FSDP",
+    "distill": "distillation",
+    "frozen": "frozen layers",
+    "offloading": "activation offloading",
+    "cudagraph": "CUDA graphs",
+    "mtp": "multi-token depth not stated",
+    "uneven_pipeline": "layer split not stated",
+    "account_for_embedding": "layer split not stated",
+    "multi_dist_optimizer": "shards over part of the replicas",
+    "dsa": "sparse attention not stated",
+}
+"""Words in a case's name that say what it runs -> what is not modelled."""
+
+
+def job_of(reading: Reading) -> Job:
+    """Batch, sequence, precision. Raises UnscorableError where the case leaves them out."""
+    case = reading.case
+    for word, what in UNSUPPORTED.items():
+        if word in case.model.word("name").lower().split(":")[-1]:
+            raise UnscorableError(f"not modelled: {what}")
+    if case.parallel.word("method").lower().startswith("lora"):
+        raise UnscorableError("not modelled: LoRA")
+    return Job(
+        global_batch_size=case.parallel.need("gbs"),
+        sequence_length=case.model.need("seq"),
+        precision=_precision(case.parallel),
+        vocab_divisor=reading.convention.vocab_divisor,
+    )
+
+
+def _precision(parallel: Section) -> str:
+    stated = parallel.word("precision").lower()
+    for name in sorted(PRECISIONS, key=len, reverse=True):
+        if name in stated:
+            return name
+    if stated:
+        raise UnscorableError(f"precision {stated} not modelled")
+    return "bf16"
+
+
+def layout_of(reading: Reading, job: Job, num_layers: int) -> Layout:
+    """Equal stages, one micro-batch count. Raises UnscorableError for what does not divide."""
+    parallel, chips = reading.case.parallel, reading.case.hardware.need("n_chips")
+    tp, pp, cp = (parallel.size(key) or 1 for key in ("tp", "pp", "cp"))
+    if chips % (tp * pp * cp):
+        raise UnscorableError("chips are not a multiple of tp pp cp")
+    replicas = chips // (tp * pp * cp)
+    if parallel.size("dp") not in (None, replicas):
+        raise UnscorableError("chips differ from tp pp cp dp")
+    v = max(1, parallel.size("vp") or 1) if pp > 1 else 1
+    size = parallel.size("mbs") or _micro_batch(reading, job, replicas)
+    microbatches, rest = divmod(job.global_batch_size, replicas * size)
+    if rest or not microbatches:
+        raise UnscorableError("batch is not a multiple of mbs dp")
+    if v > 1 and microbatches % pp:
+        raise UnscorableError("micro-batches are not a multiple of pp, as interleaving needs")
+    option = _option(reading, tp=tp, cp=cp, replicas=replicas, size=size)
+    stages = _stages(option, _cuts(reading, num_layers, pp * v), pp, v)
+    pipeline = Pipeline(stages=stages, microbatches=microbatches)
+    kind = "interleaved" if v > 1 else "1f1b"
+    return Layout(pipelines=(pipeline,), schedule=Schedule(kind=kind, virtual_stages=v))
+
+
+def _micro_batch(reading: Reading, job: Job, replicas: int) -> int:
+    if job.global_batch_size % replicas:
+        raise UnscorableError("parallel mbs not stated")
+    reading.assume("micro-batch size not stated: the whole batch of a replica at once")
+    return job.global_batch_size // replicas
+
+
+def _option(reading: Reading, *, tp: int, cp: int, replicas: int, size: int) -> StageOption:
+    parallel = reading.case.parallel
+    ep = parallel.size("ep") or 1
+    etp = parallel.size("etp") or (tp if ep > 1 or reading.case.model.size("experts") else 1)
+    if (tp * cp * replicas) % (ep * etp):
+        raise UnscorableError("chips of a stage are not a multiple of ep etp")
+    return StageOption(
+        pool=POOL,
+        tp=tp,
+        cp=cp,
+        ep=ep,
+        etp=etp,
+        replicas=replicas,
+        micro_batch_size=size,
+        sequence_parallel=_sequence_parallel(reading, tp),
+        zero=_zero(reading),
+        recompute=_recompute(reading),
+    )
+
+
+def _sequence_parallel(reading: Reading, tp: int) -> bool:
+    stated = reading.case.parallel.flag("seq_parallel")
+    if stated is None and tp > 1:
+        reading.assume("sequence parallelism not stated: on")
+    return tp > 1 and stated is not False
+
+
+def _zero(reading: Reading) -> int:
+    parallel = reading.case.parallel
+    if parallel.flag("fsdp"):
+        return 3
+    stated = parallel.size("zero")
+    if stated is not None:
+        return stated
+    sharded = parallel.flag("optimizer_sharding")
+    if sharded is None:
+        reading.assume("optimizer sharding not stated: on")
+    return 0 if sharded is False else 1
+
+
+def _recompute(reading: Reading) -> str:
+    """``full``; ``selective`` where norms or activations are named (not the attention core)."""
+    text = reading.case.parallel.word("recompute").lower()
+    if not text:
+        reading.assume("recomputation not stated: none")
+    if text.startswith("full"):
+        return "full"
+    return "selective" if "norm" in text or "moe_act" in text else "none"
+
+
+def _cuts(reading: Reading, layers: int, parts: int) -> list[int]:
+    """Ends of ``parts`` runs of layers, as even as possible, the longer ones first."""
+    size, more = divmod(layers, parts)
+    if not size:
+        raise UnscorableError("fewer layers than stages")
+    if more:
+        reading.assume("layers do not divide: the first stages hold one more")
+    return [part * size + min(part, more) for part in range(parts + 1)]
+
+
+def _stages(option: StageOption, cuts: list[int], pp: int, v: int) -> tuple[Stage, ...]:
+    return tuple(
+        Stage(
+            option=option,
+            chunks=tuple((cuts[k * pp + i], cuts[k * pp + i + 1]) for k in range(v)),
+            embedding=i == 0,
+            head=i == pp - 1,
+        )
+        for i in range(pp)
+    )

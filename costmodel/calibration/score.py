@@ -1,0 +1,128 @@
+"""Predicts measured cases and compares: one result a case, scored or with the reason why not."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from costmodel.calibration.case import QUALITIES, Case, UnscorableError
+from costmodel.calibration.clusters import cluster_of
+from costmodel.calibration.convention import WORKSPACE_BYTES, Convention, convention
+from costmodel.calibration.layouts import job_of, layout_of
+from costmodel.calibration.models import Reading, model_of
+from costmodel.errors import InputError
+from costmodel.evaluation import Evaluation, StageMemory
+from costmodel.problem import Problem
+from costmodel.step import evaluate
+
+METRICS = ("time", "peak", "static")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A predicted and a measured value in the same unit, seconds or bytes."""
+
+    predicted: float
+    measured: float
+
+    @property
+    def error(self) -> float:
+        """Signed relative error: predicted / measured - 1."""
+        return self.predicted / self.measured - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A case that was predicted. pairs: by metric, where the case measured it."""
+
+    case: Case
+    pairs: dict[str, Pair]
+    assumptions: tuple[str, ...]
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A case that was not predicted, and why."""
+
+    case: Case
+    reason: str
+
+
+def score(case: Case) -> Scored | Skipped:
+    """Predicts one case under the convention of its stack."""
+    how = convention(case)
+    reading = Reading(case=case, convention=how)
+    try:
+        evaluation = evaluate_case(reading)
+        pairs = _pairs(case, evaluation, how)
+    except UnscorableError as reason:
+        return Skipped(case=case, reason=str(reason))
+    except InputError as error:
+        return Skipped(case=case, reason=str(error.violations[0]))
+    if not pairs:
+        return Skipped(case=case, reason="nothing measured that is predicted")
+    return Scored(
+        case=case, pairs=pairs, assumptions=tuple(reading.assumptions), evaluation=evaluation
+    )
+
+
+def score_all(
+    cases: Iterable[Case], *, min_quality: str = "B"
+) -> tuple[list[Scored], list[Skipped]]:
+    """Scores every case of at least this quality; the others are skipped by name."""
+    good = QUALITIES[: QUALITIES.index(min_quality) + 1]
+    scored: list[Scored] = []
+    skipped: list[Skipped] = []
+    for case in cases:
+        if case.quality not in good:
+            skipped.append(Skipped(case=case, reason=f"quality {case.quality}"))
+            continue
+        result = score(case)
+        if isinstance(result, Scored):
+            scored.append(result)
+        else:
+            skipped.append(result)
+    return scored, skipped
+
+
+def evaluate_case(reading: Reading) -> Evaluation:
+    """Prediction of the case. Raises UnscorableError, or InputError for unpublished numbers."""
+    job = job_of(reading)
+    model = model_of(reading)
+    cluster = cluster_of(reading)
+    layout = layout_of(reading, job, model.num_layers)
+    return evaluate(Problem(model=model, cluster=cluster, job=job), layout)
+
+
+def _pairs(case: Case, evaluation: Evaluation, how: Convention) -> dict[str, Pair]:
+    memory = [s.memory for pipeline in evaluation.stages for s in pipeline]
+    seen = memory[:1] if how.first_rank else memory
+    fixed = WORKSPACE_BYTES if how.allocated else None
+    predicted = {
+        "time": evaluation.step_time_s,
+        "peak": max(_peak(m, fixed) for m in seen),
+        "static": max(_static(m, fixed) for m in seen),
+    }
+    measured = {
+        "time": case.step_time_s,
+        "peak": _bytes(case, "peak_memory_bytes", how),
+        "static": _bytes(case, "static_memory_bytes", how),
+    }
+    return {
+        name: Pair(predicted=predicted[name], measured=value)
+        for name, value in measured.items()
+        if value
+    }
+
+
+def _bytes(case: Case, key: str, how: Convention) -> float | None:
+    value = case.measured.number(key)
+    return None if value is None else value * how.byte_factor
+
+
+def _peak(memory: StageMemory, fixed: float | None) -> float:
+    return memory.peak if fixed is None else memory.peak - memory.fixed + fixed
+
+
+def _static(memory: StageMemory, fixed: float | None) -> float:
+    beside = memory.fixed if fixed is None else fixed
+    return memory.weights + memory.gradients + memory.optimizer + beside

@@ -1,0 +1,80 @@
+"""Kept bytes as older software runs a layer: Korthikanti et al. 2022 (arXiv 2205.05198)."""
+
+import pytest
+
+from costmodel.activations import kept_bytes
+from costmodel.block_costs import block_costs, setting_of
+from costmodel.calibration.convention import MEGATRON_2021, NANOTRON
+from costmodel.calibration.models import as_run
+from costmodel.efficiency import DEFAULT_EFFICIENCY
+from costmodel.layout.values import StageOption
+from costmodel.local import local_shares
+from costmodel.model.graph import Block
+from costmodel.model.read import load_model
+from tests.costmodel.cases import problem
+
+GPT = {
+    "model_type": "gpt2",
+    "n_embd": 1024,
+    "n_layer": 2,
+    "n_head": 16,
+    "vocab_size": 51200,
+    "n_positions": 2048,
+}
+H, A, S = 1024, 16, 2048
+
+
+def gpt_layer(*, recompute_attention: bool = False) -> Block:
+    graph = load_model({"config": GPT})
+    graph = as_run(graph, MEGATRON_2021, recompute_attention=recompute_attention)
+    return graph.blocks[graph.layers[0]]
+
+
+def bytes_per_token(block: Block, *, tp: int = 1, sequence_parallel: bool = False) -> float:
+    option = StageOption(pool="p", tp=tp, sequence_parallel=sequence_parallel)
+    return float(kept_bytes(block, local_shares([option], problem().job, S))[0]) / S
+
+
+def test_stored_scores_and_dropout() -> None:
+    """Equation 1: ``s b h (34 + 5 a s / h)``."""
+    assert bytes_per_token(gpt_layer()) == pytest.approx(34 * H + 5 * A * S)
+
+
+@pytest.mark.parametrize("t", [2, 8])
+def test_tensor_parallel(t: int) -> None:
+    """Equation 2: ``s b h (10 + 24 / t + 5 a s / (h t))``; with sequence parallelism all / t."""
+    stream = bytes_per_token(gpt_layer(), tp=t)
+    split = bytes_per_token(gpt_layer(), tp=t, sequence_parallel=True)
+
+    assert stream == pytest.approx(10 * H + (24 * H + 5 * A * S) / t)
+    assert split == pytest.approx((34 * H + 5 * A * S) / t)
+
+
+def test_recomputed_attention_keeps_no_scores() -> None:
+    """Equation 6: ``34 s b h / t``."""
+    block = gpt_layer(recompute_attention=True)
+
+    assert bytes_per_token(block, tp=8, sequence_parallel=True) == pytest.approx(34 * H / 8)
+
+
+def test_recomputed_attention_costs_its_forward_once_more() -> None:
+    case = problem()
+    setting = setting_of(case.cluster, case.job, (StageOption(pool="p", tp=8),), DEFAULT_EFFICIENCY)
+    kept, again = (
+        block_costs(gpt_layer(recompute_attention=again), S, setting).terms
+        for again in (False, True)
+    )
+    extra = float(again.backward_s[0] - kept.backward_s[0])
+
+    assert float(again.forward_s[0]) == float(kept.forward_s[0])
+    assert 0.05 * float(kept.forward_s[0]) < extra < float(kept.forward_s[0])
+
+
+def test_an_eager_gate_keeps_its_inner_result() -> None:
+    """Two operations instead of one kernel: 2 f bytes a token more."""
+    plain = problem().model
+    eager = as_run(plain, NANOTRON, recompute_attention=False)
+    name = plain.layers[0]
+    more = bytes_per_token(eager.blocks[name]) - bytes_per_token(plain.blocks[name])
+
+    assert more == pytest.approx(2 * plain.blocks[name].dims["ffn"])
