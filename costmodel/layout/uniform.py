@@ -201,7 +201,7 @@ def _counts(problem: Problem, uniform: Uniform, broken: list[Violation]) -> tupl
         return _explicit(uniform, total, parts)
     if uniform.first is not None or uniform.last is not None:
         counts = with_ends(total, parts, uniform.first, uniform.last)
-        if len(counts) != parts or min(counts) < 0 or sum(counts) != total:
+        if len(counts) != parts or min(counts) < 1 or sum(counts) != total:
             rule = f"and last must leave layers for all {parts} stages"
             given = [uniform.first, uniform.last]
             raise InputError.of(field="/first", value=given, rule=rule, fix="lower them")
