@@ -1,8 +1,8 @@
 """The search's view of a stage table: arrays for compiled loops, memory folded into two terms.
 
 For a known number of data-parallel ranks every byte of weights, gradients and optimizer state is
-linear in the parameters, so static memory is a prefix sum like time. The shard degree is an input:
-the planner passes a guess when it sorts and the largest possible one when it proves something.
+linear in the parameters: two coefficients an option. That number is an input: the planner passes a
+guess when it sorts and the largest possible one when it proves something.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from costmodel.job import Job
 from costmodel.memory import Shards, static_bytes
-from costmodel.stage_table import StageTable, Terms
+from costmodel.stage_table import StageTable
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -22,77 +22,96 @@ IntArray = NDArray[np.int64]
 class Arrays(NamedTuple):
     """Prefix sums over layers (O, L + 1) and end blocks (O,); seconds and bytes of one chip.
 
-    A stage [a, b) of option o takes ``forward[o, b] - forward[o, a]`` plus the ends that it holds.
-    A NamedTuple because compiled functions take it as it is.
+    A stage [a, b) of option o takes ``forward[o, b] - forward[o, a]`` plus the ends that it holds;
+    ``dense_bytes`` and ``expert_bytes`` are what one parameter costs there. ``dense`` and
+    ``expert`` count parameters, ``first_`` is the embedding, ``last_`` the head with multi-token
+    prediction, ``tied`` what both ends share. A NamedTuple because compiled functions take it.
     """
 
     forward: FloatArray
     backward: FloatArray
-    static: FloatArray
+    dense: FloatArray
+    expert: FloatArray
     kept: FloatArray
     first_forward: FloatArray
     first_backward: FloatArray
-    first_static: FloatArray
+    first_dense: FloatArray
+    first_expert: FloatArray
     first_kept: FloatArray
     last_forward: FloatArray
     last_backward: FloatArray
-    last_static: FloatArray
+    last_dense: FloatArray
+    last_expert: FloatArray
     last_kept: FloatArray
+    tied: FloatArray
     transient: FloatArray
+    transient_peak: FloatArray
     first_transient: FloatArray
     last_transient: FloatArray
     budget: FloatArray
-    chips: IntArray
-    tied_static: FloatArray
+    dense_bytes: FloatArray
+    expert_bytes: FloatArray
 
 
-def _static(
-    held: tuple[FloatArray, FloatArray], table: StageTable, job: Job, pipelines: int
-) -> FloatArray:
-    """Weights, gradients and optimizer state of (dense, expert) parameters on one chip, bytes.
+class Grid(NamedTuple):
+    """Ranks of one pipeline that share a dense or an expert parameter, and the ZeRO stage; (O,)."""
 
-    ``pipelines``: how many hold the weights; with a stage's own r replicas and c context ranks
-    dense parameters shard over pipelines r c ranks, experts over pipelines chips / (ep etp).
-    """
+    dense: FloatArray
+    expert: FloatArray
+    zero: FloatArray
+
+
+def grid_of(table: StageTable) -> Grid:
+    """Inside one stage dense parameters are shared by replicas x cp ranks, experts by chips / ep etp."""
     options = table.options
-    ranks = np.array([float(pipelines * o.replicas * o.cp) for o in options])
-    expert_ranks = [max(1, pipelines * o.num_chips // (o.ep * o.etp)) for o in options]
-    shape = (-1, 1) if held[0].ndim == 2 else (-1,)
-    shards = Shards(
-        dense=ranks.reshape(shape), expert=np.array(expert_ranks, np.float64).reshape(shape)
+    return Grid(
+        dense=np.array([float(o.replicas * o.cp) for o in options]),
+        expert=np.array([o.num_chips / (o.ep * o.etp) for o in options]),
+        zero=np.array([float(o.zero) for o in options]),
     )
-    zero = np.array([float(o.zero) for o in options]).reshape(shape)
-    parts = static_bytes(*held, shards, zero, job)
-    return parts.weights + parts.gradients + parts.optimizer
 
 
-def _held(*blocks: Terms) -> tuple[FloatArray, FloatArray]:
-    dense = np.sum([b.dense_parameters for b in blocks], axis=0)
-    return dense, np.sum([b.expert_parameters for b in blocks], axis=0)
+def parameter_bytes(grid: Grid, job: Job, pipelines: int) -> tuple[FloatArray, FloatArray]:
+    """Bytes of one dense and of one expert parameter when so many pipelines hold it; (O,)."""
+    one, none = np.ones_like(grid.zero), np.zeros_like(grid.zero)
+    shards = Shards(
+        dense=pipelines * grid.dense, expert=np.maximum(1.0, np.floor(pipelines * grid.expert))
+    )
+
+    def total(dense: FloatArray, expert: FloatArray) -> FloatArray:
+        parts = static_bytes(dense, expert, shards, grid.zero, job)
+        return parts.weights + parts.gradients + parts.optimizer
+
+    return total(one, none), total(none, one)
 
 
-def search_arrays(table: StageTable, job: Job, pipelines: int) -> Arrays:
-    """Arrays of every option when so many pipelines hold each layer."""
-    tied = table.tied_parameters
+def search_arrays(table: StageTable, dense_bytes: FloatArray, expert_bytes: FloatArray) -> Arrays:
+    """Arrays of every option with these bytes for one parameter."""
+    first, head, mtp = table.embedding, table.head, table.mtp
     return Arrays(
         forward=table.layers.forward_s,
         backward=table.layers.backward_s,
-        static=_static(_held(table.layers), table, job, pipelines),
+        dense=table.layers.dense_parameters,
+        expert=table.layers.expert_parameters,
         kept=table.layers.activation_bytes,
-        first_forward=table.embedding.forward_s,
-        first_backward=table.embedding.backward_s,
-        first_static=_static(_held(table.embedding), table, job, pipelines),
-        first_kept=table.embedding.activation_bytes,
-        last_forward=table.head.forward_s + table.mtp.forward_s,
-        last_backward=table.head.backward_s + table.mtp.backward_s,
-        last_static=_static(_held(table.head, table.mtp), table, job, pipelines),
-        last_kept=table.head.activation_bytes + table.mtp.activation_bytes,
+        first_forward=first.forward_s,
+        first_backward=first.backward_s,
+        first_dense=first.dense_parameters,
+        first_expert=first.expert_parameters,
+        first_kept=first.activation_bytes,
+        last_forward=head.forward_s + mtp.forward_s,
+        last_backward=head.backward_s + mtp.backward_s,
+        last_dense=head.dense_parameters + mtp.dense_parameters,
+        last_expert=head.expert_parameters + mtp.expert_parameters,
+        last_kept=head.activation_bytes + mtp.activation_bytes,
+        tied=table.tied_parameters,
         transient=table.transient_bytes,
+        transient_peak=table.transient_bytes.max(axis=1, initial=0.0),
         first_transient=table.embedding_transient_bytes,
         last_transient=table.head_transient_bytes,
         budget=table.capacity_bytes - table.fixed_bytes,
-        chips=table.num_chips,
-        tied_static=_static((tied, np.zeros_like(tied)), table, job, pipelines),
+        dense_bytes=dense_bytes,
+        expert_bytes=expert_bytes,
     )
 
 
@@ -113,21 +132,27 @@ def stage_seconds(x: Arrays, o: int, a: int, b: int, L: int) -> tuple[float, flo
 @nb.njit(cache=True, nogil=True)
 def stage_bytes(x: Arrays, o: int, a: int, b: int, L: int, in_flight: int) -> float:
     """Peak memory of layers [a, b) without the fixed part."""
-    static = x.static[o, b] - x.static[o, a]
+    dense = x.dense[o, b] - x.dense[o, a]
+    expert = x.expert[o, b] - x.expert[o, a]
     kept = x.kept[o, b] - x.kept[o, a]
     transient = 0.0
     for layer in range(a, b):
         transient = max(transient, x.transient[o, layer])
+        if transient == x.transient_peak[o]:
+            break
     if a == 0:
-        static += x.first_static[o]
+        dense += x.first_dense[o]
+        expert += x.first_expert[o]
         kept += x.first_kept[o]
         transient = max(transient, x.first_transient[o])
     if b == L:
-        static += x.last_static[o]
+        dense += x.last_dense[o]
+        expert += x.last_expert[o]
         kept += x.last_kept[o]
         transient = max(transient, x.last_transient[o])
     if a == 0 and b == L:
-        static -= x.tied_static[o]
+        dense -= x.tied[o]
+    static = dense * x.dense_bytes[o] + expert * x.expert_bytes[o]
     return static + in_flight * kept + transient
 
 

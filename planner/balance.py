@@ -12,6 +12,7 @@ import numpy as np
 from planner.arrays import Arrays, IntArray, stage_bytes, stage_seconds
 
 BISECTIONS = 24
+TOLERANCE = 1e-3
 
 
 @nb.njit(cache=True, nogil=True)
@@ -79,10 +80,27 @@ def fastest_rows(
 
 
 @nb.njit(cache=True, nogil=True)
+def _mean_seconds(x: Arrays, rows: IntArray) -> float:
+    """No largest F + B is below the layers over the summed speeds of the stages."""
+    L = x.forward.shape[1] - 1
+    speed = 0.0
+    for i in range(len(rows)):
+        least = np.inf
+        for v in range(rows.shape[1]):
+            if rows[i, v] >= 0:
+                least = min(least, x.forward[rows[i, v], L] + x.backward[rows[i, v], L])
+        speed += 1.0 / least
+    return 1.0 / speed
+
+
+@nb.njit(cache=True, nogil=True)
 def balance(
-    x: Arrays, rows: IntArray, in_flight: IntArray, limits: IntArray
+    x: Arrays, lean: IntArray, rows: IntArray, in_flight: IntArray, limits: IntArray
 ) -> tuple[float, IntArray, IntArray]:
     """Smallest possible largest F + B, with the option row and the cuts of every stage.
+
+    lean[i, :]: modes of stage i that decide what it can hold; rows[i, :]: all modes, of which it
+    runs the first of the fastest that fit.
 
     Infinite when the layers do not fit into the memory of these stages.
     """
@@ -90,16 +108,16 @@ def balance(
     cuts = np.zeros(p + 1, np.int64)
     chosen = np.full(p, -1, np.int64)
     trial = np.zeros(p + 1, np.int64)
-    if not fill(x, rows, in_flight, limits, np.inf, trial):
+    if not fill(x, lean, in_flight, limits, np.inf, trial):
         return np.inf, chosen, cuts
     cuts[:] = trial
     high = fastest_rows(x, rows, in_flight, cuts, chosen)
-    low = 0.0
+    low = _mean_seconds(x, lean)
     for _ in range(BISECTIONS):
-        if high - low <= 1e-4 * high:
+        if high - low <= TOLERANCE * high:
             break
-        tau = 0.5 * (low + high) if low > 0.0 else 0.25 * high
-        if fill(x, rows, in_flight, limits, tau, trial):
+        tau = 0.5 * (low + high)
+        if fill(x, lean, in_flight, limits, tau, trial):
             cuts[:] = trial
             high = min(high, fastest_rows(x, rows, in_flight, cuts, chosen))
         else:

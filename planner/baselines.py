@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from planner.degrees import Degrees, degrees, slowest_pool
 from planner.instance import (
@@ -9,6 +10,7 @@ from planner.instance import (
     Entry,
     Instance,
     Template,
+    fits_roughly,
     layout_of,
     makespan,
     pools_of,
@@ -16,7 +18,7 @@ from planner.instance import (
 from planner.search import Scored
 from planner.values import Baseline
 
-TRIED = 40
+TRIED = 8
 
 
 def baselines(
@@ -54,7 +56,8 @@ def best_uniform(instance: Instance) -> float | None:
         _uniform_drafts(instance),
         key=lambda draft: max(makespan(instance, e.template, e.microbatches) for e in draft),
     )
-    for draft in drafts[:TRIED]:
+    fitting = (draft for draft in drafts if fits_roughly(instance, draft))
+    for draft in islice(fitting, TRIED):
         score = instance.evaluate(layout_of(instance, draft))
         if score.step_time_s < float("inf"):
             return score.step_time_s

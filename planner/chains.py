@@ -7,7 +7,7 @@ with uneven stages.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import numpy as np
 
@@ -57,7 +57,8 @@ def template_for(
     in_flight = np.minimum(microbatches, p - np.arange(p))
     slowest, rows, cuts = balance(
         arrays(instance, shards),
-        mode_rows(parts),
+        mode_rows(parts, lean=True),
+        mode_rows(parts, lean=False),
         in_flight.astype(np.int64),
         no_limits(p, instance.num_layers) if limits is None else limits,
     )
@@ -106,30 +107,97 @@ def chain_parts(instance: Instance, chosen: tuple[Degrees, ...], count: int) -> 
 
 
 def pool_orders(instance: Instance, longest: int) -> Iterator[tuple[int, ...]]:
-    """Sequences of different pools, short ones first; islands are visited once each."""
+    """Sequences of different pools, short ones first; islands are visited once each.
+
+    Beyond the longest free sequence come chains over all pools and all but one, roomiest first.
+    """
     pools = range(len(instance.chips))
     for length in range(1, min(longest, len(instance.chips)) + 1):
         for order in permutations(pools, length):
             if _contiguous([instance.islands[k] for k in order]):
                 yield order
+    if longest < len(instance.chips):
+        every = _by_room(instance)
+        yield every
+        yield from (tuple(k for k in every if k != gone) for gone in pools)
+
+
+def _by_room(instance: Instance) -> tuple[int, ...]:
+    """Pools with most memory first, an island's pools together: early stages keep most."""
+    table = instance.table
+    room = [
+        float(table.capacity_bytes[table.pool_index == k].max(initial=0.0))
+        for k in range(len(instance.chips))
+    ]
+    best = {
+        i: max(r for r, j in zip(room, instance.islands, strict=True) if i == j)
+        for i in set(instance.islands)
+    }
+    return tuple(
+        sorted(
+            range(len(room)),
+            key=lambda k: (-best[instance.islands[k]], instance.islands[k], -room[k]),
+        )
+    )
 
 
 def _contiguous(islands: list[int]) -> bool:
-    changes = sum(a != b for a, b in zip(islands, islands[1:], strict=False))
+    changes = sum(a != b for a, b in pairwise(islands))
     return changes == len(set(islands)) - 1
 
 
-def chain_layouts(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """A chain before its layers are dealt out, with an optimistic step time."""
+
+    parts: Parts
+    count: int
+    ideal_s: float
+
+    @property
+    def pools(self) -> frozenset[int]:
+        """Pools along the chain."""
+        return frozenset(d.pool for d, _ in self.parts)
+
+
+def outlines(
     instance: Instance, orders: tuple[tuple[int, ...], ...], *, width: int
-) -> Iterator[Candidate]:
+) -> list[Outline]:
     """Every chain over the given pool orders with the ``width`` best degrees of each pool."""
+    found: list[Outline] = []
     for samples in sample_sizes(instance):
         for order in orders:
-            choices = [best_of_pool(instance, k, samples, width) for k in order]
+            tried = width if len(order) <= 2 else (2 if len(order) <= 4 else 1)
+            choices = [best_of_pool(instance, k, samples, tried) for k in order]
             for chosen in product(*choices):
-                if min(d.replicas for d in chosen) > 1:
-                    continue  # the same as fewer replicas in more copies
-                for count in counts_for(instance, chosen):
-                    found = chain_candidate(instance, chain_parts(instance, chosen, count), count)
-                    if found is not None:
-                        yield found
+                if min(d.replicas for d in chosen) == 1:  # else the same in more copies
+                    found += _outlines_of(instance, chosen, samples)
+    return sorted(found, key=lambda o: o.ideal_s)
+
+
+def _outlines_of(instance: Instance, chosen: tuple[Degrees, ...], samples: int) -> list[Outline]:
+    found: list[Outline] = []
+    for count in counts_for(instance, chosen):
+        parts = chain_parts(instance, chosen, count)
+        depth = sum(stages for _, stages in parts)
+        if depth > min(instance.space.max_stages, instance.num_layers):
+            continue
+        microbatches = -(-instance.batch // (samples * count))
+        speed = sum(n * d.num_chips / (d.rate * samples) for d, n in parts)
+        ideal = (microbatches + depth - 1) * instance.num_layers / speed
+        found.append(Outline(parts=parts, count=count, ideal_s=ideal))
+    return found
+
+
+def chain_layouts(
+    instance: Instance, sketches: list[Outline], *, enough: int, tries: int
+) -> Iterator[Candidate]:
+    """The first ``enough`` chains that fit, most promising first, within so many tries."""
+    fitting = 0
+    for sketch in sketches[:tries]:
+        found = chain_candidate(instance, sketch.parts, sketch.count)
+        if found is not None:
+            fitting += 1
+            yield found
+        if fitting == enough:
+            return

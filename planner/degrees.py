@@ -14,7 +14,8 @@ from planner.instance import Instance
 class Degrees:
     """One way to split a stage over chips of one pool.
 
-    rows: table rows of its modes, the cheapest in memory traffic first.
+    rows: table rows of its modes, the least ZeRO stage first.
+    lean: those of the highest ZeRO stage, which hold the most layers.
     replicas: data parallelism inside the stage, 1 where an expert group asks for them.
     rate: chip-seconds per sequence of one average layer under the fastest mode, to rank degrees.
     """
@@ -23,6 +24,7 @@ class Degrees:
     num_chips: int
     samples: int
     rows: tuple[int, ...]
+    lean: tuple[int, ...]
     replicas: int
     rate: float
 
@@ -56,17 +58,24 @@ def degrees(instance: Instance) -> tuple[Degrees, ...]:
                 samples=samples,
                 replicas=options_replicas(table.options[rows[0]]),
                 rows=tuple(sorted(rows, key=lambda r: (table.options[r].zero, work[r]))),
+                lean=_lean(table.options, rows),
                 rate=fastest * chips / samples,
             )
         )
     return tuple(sorted(found, key=lambda d: (d.rate, d.rows)))
 
 
-def mode_rows(parts: tuple[tuple[Degrees, int], ...]) -> IntArray:
+def _lean(options: tuple[StageOption, ...], rows: list[int]) -> tuple[int, ...]:
+    most = max(options[row].zero for row in rows)
+    return tuple(row for row in rows if options[row].zero == most)
+
+
+def mode_rows(parts: tuple[tuple[Degrees, int], ...], *, lean: bool) -> IntArray:
     """Rows that each stage may run, (stages, modes), padded with -1; parts are (degrees, stages)."""
-    width = max(len(d.rows) for d, _ in parts)
+    modes = [(d.lean if lean else d.rows, stages) for d, stages in parts]
+    width = max(len(rows) for rows, _ in modes)
     lines = [
-        [*d.rows, *([-1] * (width - len(d.rows)))] for d, stages in parts for _ in range(stages)
+        [*rows, *([-1] * (width - len(rows)))] for rows, stages in modes for _ in range(stages)
     ]
     return np.array(lines, np.int64)
 

@@ -29,6 +29,7 @@ from planner.instance import (
 
 MAX_TEMPLATES = 20_000
 MAX_NODES = 400_000
+MAX_PROSPECTS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,8 @@ def all_templates(instance: Instance, budget_s: float) -> tuple[Template, ...] |
     micro-batch in flight and all state sharded over as many pipelines as there are chips.
     """
     found: list[Template] = []
+    if _prospects(instance) > MAX_PROSPECTS:
+        return None
     x = arrays(instance, sum(instance.chips))
     for samples in sorted(set(instance.table.samples.tolist())):
         rows = np.flatnonzero(instance.table.samples == samples)
@@ -60,6 +63,13 @@ def all_templates(instance: Instance, budget_s: float) -> tuple[Template, ...] |
             if len(found) > MAX_TEMPLATES:
                 return None
     return tuple(found)
+
+
+def _prospects(instance: Instance) -> int:
+    """Templates of one and two stages, whatever their chips: what is certainly looked at."""
+    counts = np.unique(instance.table.samples, return_counts=True)[1]
+    cuts = min(instance.num_layers, instance.space.max_stages) - 1
+    return int(sum(n + n * n * cuts for n in counts.tolist()))
 
 
 def _extend(

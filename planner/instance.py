@@ -10,7 +10,17 @@ from costmodel.job import Job
 from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
 from costmodel.schedules.registry import schedule
 from costmodel.stage_table import StageTable
-from planner.arrays import Arrays, FloatArray, IntArray, search_arrays, template_seconds
+from planner.arrays import (
+    Arrays,
+    FloatArray,
+    Grid,
+    IntArray,
+    grid_of,
+    parameter_bytes,
+    search_arrays,
+    stage_bytes,
+    template_seconds,
+)
 from planner.space import Space
 
 
@@ -81,10 +91,22 @@ class Instance:
         return self.job.global_batch_size
 
 
-@lru_cache(maxsize=32)
-def arrays(instance: Instance, shards: int) -> Arrays:
-    """Search arrays when ``shards`` pipelines hold each layer."""
-    return search_arrays(instance.table, instance.job, shards)
+@lru_cache(maxsize=4096)
+def arrays(instance: Instance, pipelines: int) -> Arrays:
+    """Search arrays when so many pipelines hold each layer."""
+    dense, expert = parameter_bytes(_grid(instance), instance.job, pipelines)
+    return _base(instance)._replace(dense_bytes=dense, expert_bytes=expert)
+
+
+@lru_cache(maxsize=8)
+def _grid(instance: Instance) -> Grid:
+    return grid_of(instance.table)
+
+
+@lru_cache(maxsize=8)
+def _base(instance: Instance) -> Arrays:
+    none = np.zeros(len(instance.table.options))
+    return search_arrays(instance.table, none, none)
 
 
 def template_chips(instance: Instance, template: Template) -> IntArray:
@@ -171,6 +193,22 @@ def draft_chips(instance: Instance, draft: Draft) -> IntArray:
     for e in draft:
         used += e.count * template_chips(instance, e.template)
     return used
+
+
+def fits_roughly(instance: Instance, draft: Draft) -> bool:
+    """Whether all stages fit when every pipeline of the draft shares all layers.
+
+    Exact for drafts whose pipelines cut the layers alike; a quick filter otherwise.
+    """
+    x = arrays(instance, pipelines_of(draft))
+    for e in draft:
+        rows, cuts = e.template.rows, e.template.cuts
+        for i, row in enumerate(rows):
+            kept = min(e.microbatches, len(rows) - i)
+            used = stage_bytes(x, row, cuts[i], cuts[i + 1], instance.num_layers, kept)
+            if used > x.budget[row]:
+                return False
+    return True
 
 
 def pools_of(instance: Instance, draft: Draft) -> frozenset[int]:

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from planner.chains import Candidate, chain_layouts, pool_orders
+from planner.chains import Candidate, Outline, chain_layouts, outlines, pool_orders
 from planner.degrees import slowest_pool
 from planner.exact import prove
 from planner.improvement import improve
-from planner.instance import Draft, Instance, Score, layout_of, pools_of
+from planner.instance import Draft, Instance, Score, layout_of
 from planner.masters import mixed_layouts
 from planner.watch import Watch
 
+BALANCED = 240
 SCORED = 40
 SCORED_PER_SUBSET = 3
 IMPROVED = 3
@@ -75,24 +76,26 @@ def _heuristic(instance: Instance, watch: Watch) -> Found:
 
 
 def _chains(instance: Instance, watch: Watch) -> Iterator[tuple[str, Draft]]:
-    """The most promising chains: the quickest of all, and of every subset that a baseline asks for."""
+    """The most promising chains: of all, and of every subset of pools that a baseline asks for."""
     longest = 3 if len(instance.chips) <= 4 else 2
-    width = 6 if len(instance.chips) <= 2 else 3
-    found: list[Candidate] = []
-    for candidate in chain_layouts(instance, tuple(pool_orders(instance, longest)), width=width):
-        found.append(candidate)
-        if watch.expired():
-            break
-    found.sort(key=lambda c: c.quick_s)
+    sketches = outlines(instance, tuple(pool_orders(instance, longest)), width=6)
     slowest = slowest_pool(instance)
-    subsets: dict[frozenset[int], list[Draft]] = {}
-    for c in found:
-        subsets.setdefault(pools_of(instance, c.draft), []).append(c.draft)
-    single = [drafts for pools, drafts in subsets.items() if len(pools) == 1]
-    without = [c.draft for c in found if slowest not in pools_of(instance, c.draft)]
-    chosen = [c.draft for c in found[:SCORED]]
-    chosen += [draft for drafts in (*single, without) for draft in drafts[:SCORED_PER_SUBSET]]
-    yield from (("chain", draft) for draft in dict.fromkeys(chosen))
+    subsets: list[tuple[list[Outline], int]] = [(sketches, BALANCED)]
+    if len(instance.chips) > 1:
+        singles = [[s for s in sketches if s.pools == {k}] for k in range(len(instance.chips))]
+        without = [s for s in sketches if slowest not in s.pools]
+        subsets += [(subset, BALANCED // 8) for subset in (*singles, without)]
+    chosen: dict[Draft, None] = {}
+    for number, (subset, enough) in enumerate(subsets):
+        found: list[Candidate] = []
+        for candidate in chain_layouts(instance, subset, enough=enough, tries=8 * enough):
+            found.append(candidate)
+            if watch.expired():
+                break
+        found.sort(key=lambda c: c.quick_s)
+        kept = SCORED if number == 0 else SCORED_PER_SUBSET
+        chosen |= {c.draft: None for c in found[:kept]}
+    yield from (("chain", draft) for draft in chosen)
 
 
 def _mixes(instance: Instance, watch: Watch) -> Iterator[tuple[str, Draft]]:
