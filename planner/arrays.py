@@ -62,7 +62,7 @@ class Grid(NamedTuple):
 
 
 def grid_of(table: StageTable) -> Grid:
-    """Inside one stage dense parameters are shared by replicas x cp ranks, experts by chips / ep etp."""
+    """Inside a stage replicas x cp ranks share dense parameters, chips / (ep etp) share experts."""
     options = table.options
     return Grid(
         dense=np.array([float(o.replicas * o.cp) for o in options]),

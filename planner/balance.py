@@ -16,10 +16,12 @@ TOLERANCE = 1e-3
 
 
 @nb.njit(cache=True, nogil=True)
-def _reach(x: Arrays, o: int, a: int, stop: int, L: int, in_flight: int, tau: float) -> int:
-    """Largest b <= stop such that option o runs [a, b) within tau and its memory."""
+def _reach(x: Arrays, o: int, span: tuple[int, int], in_flight: int, tau: float) -> int:
+    """Largest b <= span[1] such that option o runs [span[0], b) within tau and its memory."""
+    a = span[0]
+    L = x.forward.shape[1] - 1
     best = a
-    low, high = a + 1, stop
+    low, high = a + 1, span[1]
     while low <= high:
         b = (low + high) // 2
         forward, backward = stage_seconds(x, o, a, b, L)
@@ -48,7 +50,7 @@ def fill(
         best = a
         for v in range(rows.shape[1]):
             if rows[i, v] >= 0 and best < stop:
-                best = max(best, _reach(x, rows[i, v], a, stop, L, in_flight[i], tau))
+                best = max(best, _reach(x, rows[i, v], (a, stop), in_flight[i], tau))
         if best == a or best < limits[0, i]:
             return False
         cuts[i + 1] = best

@@ -7,6 +7,7 @@ with uneven stages.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise, permutations, product
 
 import numpy as np
@@ -43,24 +44,27 @@ def no_limits(num_stages: int, num_layers: int) -> IntArray:
 
 
 def template_for(
-    instance: Instance,
-    parts: Parts,
-    *,
-    microbatches: int,
-    shards: int,
-    limits: IntArray | None = None,
+    instance: Instance, parts: Parts, *, microbatches: int, pipelines: int
 ) -> Template | None:
-    """The balanced pipeline over these parts; None when the model does not fit."""
+    """The balanced pipeline over these parts; None when the model does not fit.
+
+    pipelines: how many share every layer, which decides what ZeRO leaves on a chip.
+    """
     p = sum(stages for _, stages in parts)
     if p > min(instance.space.max_stages, instance.num_layers):
         return None
-    in_flight = np.minimum(microbatches, p - np.arange(p))
+    return _balanced(instance, parts, min(microbatches, p), pipelines)
+
+
+@lru_cache(maxsize=100_000)
+def _balanced(instance: Instance, parts: Parts, in_flight: int, pipelines: int) -> Template | None:
+    p = sum(stages for _, stages in parts)
     slowest, rows, cuts = balance(
-        arrays(instance, shards),
+        arrays(instance, pipelines),
         mode_rows(parts, lean=True),
         mode_rows(parts, lean=False),
-        in_flight.astype(np.int64),
-        no_limits(p, instance.num_layers) if limits is None else limits,
+        np.minimum(in_flight, p - np.arange(p)),
+        no_limits(p, instance.num_layers),
     )
     if not np.isfinite(slowest):
         return None
@@ -81,7 +85,7 @@ def chain_candidate(instance: Instance, parts: Parts, count: int) -> Candidate |
     """``count`` copies of the balanced chain, with its quick time."""
     samples = parts[0][0].samples
     microbatches = -(-instance.batch // (samples * count))
-    template = template_for(instance, parts, microbatches=microbatches, shards=count)
+    template = template_for(instance, parts, microbatches=microbatches, pipelines=count)
     if template is None:
         return None
     draft = spread(instance, template, count, samples)
@@ -129,16 +133,11 @@ def _by_room(instance: Instance) -> tuple[int, ...]:
         float(table.capacity_bytes[table.pool_index == k].max(initial=0.0))
         for k in range(len(instance.chips))
     ]
-    best = {
-        i: max(r for r, j in zip(room, instance.islands, strict=True) if i == j)
-        for i in set(instance.islands)
-    }
-    return tuple(
-        sorted(
-            range(len(room)),
-            key=lambda k: (-best[instance.islands[k]], instance.islands[k], -room[k]),
-        )
-    )
+    best = dict.fromkeys(instance.islands, 0.0)
+    for pool, island in zip(room, instance.islands, strict=True):
+        best[island] = max(best[island], pool)
+    key = [(-best[i], i, -r) for r, i in zip(room, instance.islands, strict=True)]
+    return tuple(sorted(range(len(room)), key=key.__getitem__))
 
 
 def _contiguous(islands: list[int]) -> bool:

@@ -1,4 +1,4 @@
-"""Degrees of a stage: options that differ in ZeRO and recompute mode only, which balancing picks."""
+"""Degrees of a stage: options that differ only in ZeRO and recompute mode, which balancing picks."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -71,7 +71,7 @@ def _lean(options: tuple[StageOption, ...], rows: list[int]) -> tuple[int, ...]:
 
 
 def mode_rows(parts: tuple[tuple[Degrees, int], ...], *, lean: bool) -> IntArray:
-    """Rows that each stage may run, (stages, modes), padded with -1; parts are (degrees, stages)."""
+    """Rows that each stage may run, (stages, modes), padded with -1."""
     modes = [(d.lean if lean else d.rows, stages) for d, stages in parts]
     width = max(len(rows) for rows, _ in modes)
     lines = [

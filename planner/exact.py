@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 
-from planner.arrays import Arrays, IntArray, stage_bytes, stage_seconds
+from planner.arrays import Arrays, stage_bytes, stage_seconds
 from planner.instance import (
     Draft,
     Entry,
@@ -57,8 +57,9 @@ def all_templates(instance: Instance, budget_s: float) -> tuple[Template, ...] |
         return None
     x = arrays(instance, sum(instance.chips))
     for samples in sorted(set(instance.table.samples.tolist())):
-        rows = np.flatnonzero(instance.table.samples == samples)
-        for template in _extend(instance, x, (), (0,), rows, np.array(instance.chips), budget_s):
+        rows = np.flatnonzero(instance.table.samples == samples).tolist()
+        stem = _Stem(rows=(), cuts=(0,), chips=tuple(instance.chips))
+        for template in _extend(instance, x, stem, rows, budget_s):
             found.append(template)
             if len(found) > MAX_TEMPLATES:
                 return None
@@ -72,35 +73,44 @@ def _prospects(instance: Instance) -> int:
     return int(sum(n + n * n * cuts for n in counts.tolist()))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stem:
+    """The first stages of a template, and the chips left for the rest."""
+
+    rows: tuple[int, ...]
+    cuts: tuple[int, ...]
+    chips: tuple[int, ...]
+
+
 def _extend(
-    instance: Instance,
-    x: Arrays,
-    rows: tuple[int, ...],
-    cuts: tuple[int, ...],
-    options: IntArray,
-    chips: IntArray,
-    budget_s: float,
+    instance: Instance, x: Arrays, stem: _Stem, options: list[int], budget_s: float
 ) -> Iterator[Template]:
     """Depth-first: all completions of the stages chosen so far."""
-    layers, table = instance.num_layers, instance.table
-    if cuts[-1] == layers:
-        yield Template(rows=rows, cuts=cuts)
+    layers, table, start = instance.num_layers, instance.table, stem.cuts[-1]
+    if start == layers:
+        yield Template(rows=stem.rows, cuts=stem.cuts)
         return
-    if len(rows) == instance.space.max_stages:
+    if len(stem.rows) == instance.space.max_stages:
         return
-    for row in options.tolist():
-        pool, need = int(table.pool_index[row]), int(table.num_chips[row])
-        if need > chips[pool]:
+    for row in options:
+        left = list(stem.chips)
+        left[int(table.pool_index[row])] -= int(table.num_chips[row])
+        if min(left) < 0:
             continue
-        left = chips.copy()
-        left[pool] -= need
-        for stop in range(cuts[-1] + 1, layers + 1):
-            forward, backward = stage_seconds(x, row, cuts[-1], stop, layers)
-            if forward + backward > budget_s:
+        for stop in range(start + 1, layers + 1):
+            if not _stage_possible(x, row, (start, stop), layers, budget_s):
                 break
-            if stage_bytes(x, row, cuts[-1], stop, layers, 1) > x.budget[row] * (1 + 1e-9):
-                break
-            yield from _extend(instance, x, (*rows, row), (*cuts, stop), options, left, budget_s)
+            longer = _Stem(rows=(*stem.rows, row), cuts=(*stem.cuts, stop), chips=tuple(left))
+            yield from _extend(instance, x, longer, options, budget_s)
+
+
+def _stage_possible(
+    x: Arrays, row: int, held: tuple[int, int], layers: int, budget_s: float
+) -> bool:
+    """Whether a stage with one micro-batch in flight may fit its memory and the time."""
+    if sum(stage_seconds(x, row, *held, layers)) > budget_s:
+        return False
+    return stage_bytes(x, row, *held, layers, 1) <= x.budget[row] * (1 + 1e-9)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -126,9 +127,7 @@ def template_samples(instance: Instance, template: Template) -> int:
 def transfers(instance: Instance, rows: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
     """Hand-over seconds between neighbouring stages, forward and backward, shape (p - 1,)."""
     options = instance.table.options
-    pairs = [
-        _transfer(instance, options[a], options[b]) for a, b in zip(rows, rows[1:], strict=False)
-    ]
+    pairs = [_transfer(instance, options[a], options[b]) for a, b in pairwise(rows)]
     both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
     return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 

@@ -52,6 +52,6 @@ def _depths(instance: Instance, chosen: Degrees, pools: tuple[int, ...]) -> Iter
         total = sum(instance.chips[k] for k in pools)
         copies = max(1, count * total // max(1, instance.chips[chosen.pool]))
         microbatches = max(1, instance.batch // (chosen.samples * copies))
-        template = template_for(instance, parts, microbatches=microbatches, shards=count)
+        template = template_for(instance, parts, microbatches=microbatches, pipelines=count)
         if template is not None:
             yield template

@@ -71,7 +71,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """Why nothing fits: the binding constraint, the nearest miss and the smallest change that helps.
+    """Why nothing fits: the binding constraint, the nearest miss and the changes that help.
 
     missing_bytes: per chip, of the layout that misses least.
     """
