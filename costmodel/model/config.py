@@ -33,10 +33,16 @@ class Config:
         self.violations: list[Violation] = [] if violations is None else violations
 
     def refuse(self, key: str, rule: str, fix: str) -> None:
-        """Records one violation at ``key``."""
-        value = self.document.get(key, "nothing")
-        field = f"{self.pointer}/{key}"
-        self.violations.append(Violation(field=field, value=value, rule=rule, fix=fix))
+        """Records a violation at ``key``: the first one, as others may only follow from it."""
+        if self.sound(key):
+            value = self.document.get(key, "nothing")
+            field = f"{self.pointer}/{key}"
+            self.violations.append(Violation(field=field, value=value, rule=rule, fix=fix))
+
+    def sound(self, *keys: str) -> bool:
+        """Whether none of these keys has been refused so far."""
+        fields = {f"{self.pointer}/{key}" for key in keys}
+        return not any(violation.field in fields for violation in self.violations)
 
     def check(self) -> None:
         """Raises one InputError with every violation so far; families call it before building."""

@@ -45,35 +45,35 @@ def shrink_sizes(graph: ModelGraph, degrees: Degrees, *, positions: int = 64) ->
     blocks = [graph.blocks[name] for name in _stack_names(graph)]
     grouped = any(b.dims["heads"] > b.dims["kv_heads"] for b in blocks if "kv_heads" in b.dims)
     wide_keys = any(b.dims["qk_dim"] != b.dims["v_dim"] for b in blocks if "v_dim" in b.dims)
-    tp = degrees.tp
-    small = {
-        "hidden": 12,
-        "vocab": _up(32, tp),
+    small = dict(_SMALL) | {
         "positions": positions,
-        "heads": _up(4, tp) if grouped else _up(2, tp),
-        "kv_heads": _up(2, tp),
-        "qk_dim": 8,
         "v_dim": 6 if wide_keys else 8,
+        "expert_ffn": _up(10, degrees.etp),
+        "experts": _up(8, degrees.ep),
+    }
+    small |= {dim: _up(size, degrees.tp) for dim, size in _SPLIT.items()}
+    small |= {dim: _up(4, 2 * degrees.tp) for dim in ("heads", "ssm_heads", "value_heads")}
+    if not grouped:
+        small["heads"] = _up(2, degrees.tp)
+    present = {dim for block in blocks for dim in block.dims}
+    return {dim: size for dim, size in small.items() if dim in present}
+
+
+_SMALL: Dims = MappingProxyType(
+    {
+        "hidden": 12,
+        "qk_dim": 8,
         "nope_dim": 4,
         "rope_dim": 4,
         "q_rank": 10,
         "kv_rank": 8,
-        "ffn": _up(20, tp),
-        "shared_ffn": _up(14, tp),
-        "expert_ffn": _up(10, degrees.etp),
-        "experts": _up(8, degrees.ep),
         "latent": 6,
-        "groups": _up(2, tp),
         "o_rank": 4,
         "index_heads": 2,
         "index_dim": 8,
-        "inner": _up(16, tp),
         "rank": 4,
         "state": 8,
-        "ssm_heads": _up(4, 2 * tp),
         "ssm_dim": 4,
-        "key_heads": _up(2, tp),
-        "value_heads": _up(4, 2 * tp),
         "key_dim": 4,
         "value_dim": 4,
         "decay_rank": 4,
@@ -82,10 +82,21 @@ def shrink_sizes(graph: ModelGraph, degrees: Degrees, *, positions: int = 64) ->
         "mels": 6,
         "buckets": 4,
     }
-    if grouped and small["heads"] == small["kv_heads"]:
-        small["heads"] *= 2
-    present = {dim for block in blocks for dim in block.dims}
-    return {dim: size for dim, size in small.items() if dim in present}
+)
+"""Sizes that nothing splits."""
+
+_SPLIT: Dims = MappingProxyType(
+    {
+        "vocab": 32,
+        "kv_heads": 2,
+        "ffn": 20,
+        "shared_ffn": 14,
+        "groups": 2,
+        "inner": 16,
+        "key_heads": 2,
+    }
+)
+"""Sizes that tensor parallelism splits, rounded up to a multiple of its degree."""
 
 
 def _up(size: int, multiple: int) -> int:

@@ -60,7 +60,7 @@ def read_head_dim(config: Config, hidden: int, heads: int) -> int:
     explicit = config.optional_size("head_dim")
     if explicit is not None:
         return explicit
-    if config.has("num_attention_heads") and hidden % heads:
+    if config.sound("num_attention_heads", "n_head", "n_heads") and hidden % heads:
         fix = "correct num_attention_heads or give head_dim"
         config.refuse("hidden_size", f"must be a multiple of the {heads} heads", fix)
     return max(1, hidden // heads)
@@ -68,7 +68,7 @@ def read_head_dim(config: Config, hidden: int, heads: int) -> int:
 
 def grouped(config: Config, sizes: Sizes) -> Attention:
     """Grouped-query attention of these sizes; families ``replace`` what differs."""
-    if sizes.heads % sizes.kv_heads:
+    if config.sound("num_attention_heads") and sizes.heads % sizes.kv_heads:
         fix = f"use a divisor of {sizes.heads}"
         config.refuse("num_key_value_heads", "must divide the number of heads", fix)
     return Attention(
