@@ -106,7 +106,7 @@ def allowed_methods(request: Request) -> list[str]:
         method
         for method in HTTPMethod
         if any(
-            route.matches(request.scope | {"method": method})[0] is Match.FULL for route in routes
+            route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes
         )
     ]
 
