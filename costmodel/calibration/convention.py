@@ -5,15 +5,17 @@ where that can be read. Nothing here is fitted to the measured figures.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from costmodel.calibration.case import Case
 
+MIB = float(2**20)
 GIB = float(2**30)
-WORKSPACE_BYTES = 2.0 * 32 * 2**20
-"""Allocated beside weights and activations: the matrix library's workspaces of PyTorch
-(``CUBLAS_WORKSPACE_CONFIG=:4096:8``, 8 x 4 MiB) and of Transformer Engine (32 MiB on Hopper)."""
+FIRST_RANK, LAST_RANK, WORST_RANK = "first", "last", "worst"
+
+_OLDER = ("nvidia-v100", "nvidia-a100", "nvidia-a800")
+"""Chips before Hopper, for which the libraries below take smaller workspaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +28,12 @@ class Convention:
     learned_positions: for models that are not gated. vocab: where it is not stated.
     tied: input and output embedding are one, where not stated.
     vocab_divisor: padding of the vocabulary over tp.
-    first_rank: memory is that of global rank 0, hence of the first stage; else of the worst.
-    allocated: memory is what the framework's allocator handed out, without context and
-        communicator buffers. byte_factor: printed unit over the unit of the case's figure.
+    logit_bytes: largest bytes alive per logit during the loss.
+    rank: whose memory is printed: of the first stage, of the last, or of the worst.
+    allocated: it is what PyTorch's allocator handed out, without context and communicator
+        buffers. byte_factor: bytes of the printed unit over those that the case took it for.
+    deterministic: with ``CUBLAS_WORKSPACE_CONFIG=:4096:8``.
+    transformer_engine: products by Transformer Engine, which has a workspace of its own.
     """
 
     fused_attention: bool = True
@@ -38,46 +43,85 @@ class Convention:
     vocab: int | None = None
     tied: bool = False
     vocab_divisor: int = 128
-    first_rank: bool = False
+    logit_bytes: float = 8.0
+    rank: str = WORST_RANK
     allocated: bool = True
     byte_factor: float = 1.0
+    deterministic: bool = False
+    transformer_engine: bool = False
+
+    def workspace_bytes(self, chip: str) -> float:
+        """Allocated beside weights and activations by the matrix libraries.
+
+        PyTorch takes one workspace for the forward's and one for the backward's thread: 8 x 4 MiB
+        when deterministic and from Hopper on, else 8.125 MiB (``aten/src/ATen/cuda``,
+        ``CublasHandlePool.cpp``). Transformer Engine takes 32 MiB, 4 MiB before Hopper
+        (``transformer_engine/pytorch/module/base.py``).
+        """
+        older = chip.startswith(_OLDER)
+        blas = 8.125 * MIB if older and not self.deterministic else 32.0 * MIB
+        engine = (4.0 if older else 32.0) * MIB if self.transformer_engine else 0.0
+        return 2.0 * blas + engine
 
 
 MEGATRON_2021 = Convention(
-    fused_attention=False, dropout=True, learned_positions=True, vocab=51200, tied=True
-)
-"""Megatron-LM of SC21 (arXiv 2104.04473) and of Korthikanti et al. (arXiv 2205.05198): softmax
-fused with its mask, scores stored, dropout 0.1, learned positions, tied embeddings."""
-
-MEGATRON_CI = Convention(
-    dropout=True, learned_positions=True, vocab=50257, tied=True, first_rank=True
-)
-"""Megatron-LM's functional tests: GPT-2 byte pairs, dropout at its default of 0.1; memory is
-``torch.cuda.memory_allocated`` of rank 0 (``tests/functional_tests/test_cases/*/model_config.yaml``
-and ``megatron/training/training.py``)."""
-
-MEGATRON_CI_SMALL = Convention(
     fused_attention=False,
     dropout=True,
     learned_positions=True,
-    vocab=50257,
+    vocab=51200,
     tied=True,
-    first_rank=True,
+    logit_bytes=6.0,
 )
-"""The same for the 512 wide test models, which run with ``--attention-backend unfused``."""
+"""Megatron-LM of SC21 (arXiv 2104.04473) and of Korthikanti et al. (arXiv 2205.05198): softmax
+fused with its mask, scores stored, dropout 0.1, learned positions, tied embeddings. Of the loss
+the 16-bit logits and one FP32 copy, changed in place, are alive
+(``megatron/core/tensor_parallel/cross_entropy.py``)."""
 
-NANOTRON = Convention(fused_gate=False, vocab_divisor=1, first_rank=True, byte_factor=GIB / 1e9)
-"""nanotron (``src/nanotron/helpers.py``): rank 0 writes ``max_memory_allocated`` divided by 2^30
-and calls the unit GB; the gated activation is two eager operations
-(``src/nanotron/nn/activations.py``)."""
+MEGATRON_CI = replace(
+    MEGATRON_2021,
+    vocab=50257,
+    rank=LAST_RANK,
+    deterministic=True,
+    fused_attention=True,
+    transformer_engine=True,
+)
+"""Megatron-LM's functional tests (``tests/functional_tests/test_cases/*/model_config.yaml``):
+GPT-2's vocabulary, dropout at its default of 0.1. Memory is ``torch.cuda.memory_allocated`` as
+written to TensorBoard, hence by the last rank (``megatron/training/global_vars.py``)."""
+
+NANOTRON = Convention(fused_gate=False, vocab_divisor=1, rank=FIRST_RANK, byte_factor=GIB / 1e9)
+"""nanotron: rank 0 writes ``max_memory_allocated`` over 2^30 and calls the unit GB
+(``src/nanotron/helpers.py``); the gated activation is two eager operations (``GLUActivation``);
+the loss holds FP32 logits and their difference to the maximum
+(``src/nanotron/parallel/tensor_parallel/functional.py``)."""
 
 _BY_STACK: Mapping[str, Convention] = MappingProxyType(
-    {"megatron-2021": MEGATRON_2021, "megatron-ci": MEGATRON_CI, "nanotron": NANOTRON}
+    {"megatron-2021": MEGATRON_2021, "nanotron": NANOTRON}
 )
 
 
 def convention(case: Case) -> Convention:
     """The convention of the case's stack; the defaults of ``Convention`` for an unknown one."""
-    if case.stack == "megatron-ci" and case.model.flag("toy"):
-        return MEGATRON_CI_SMALL
+    if case.stack == "megatron-ci":
+        return _megatron_ci(case)
     return _BY_STACK.get(case.stack, Convention())
+
+
+def _megatron_ci(case: Case) -> Convention:
+    """What the test's name and size say of its ``model_config.yaml``.
+
+    Small tests name ``--attention-backend unfused``, except those that resume a checkpoint with
+    Transformer Engine (its own choice, a fused one) and those with context parallelism (``flash``,
+    and no dropout). Without Transformer Engine the core is never fused. Tests called
+    nondeterministic leave the workspace at its default.
+    """
+    name, cp = case.model.word("name"), case.parallel.size("cp") or 1
+    engine = "_te_" in name or not case.model.flag("toy")
+    chosen = not case.model.flag("toy") or "resume" in name or cp > 1
+    return replace(
+        MEGATRON_CI,
+        fused_attention=engine and chosen,
+        dropout=cp == 1,
+        deterministic="nondeterministic" not in name,
+        transformer_engine=engine,
+    )

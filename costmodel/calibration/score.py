@@ -1,13 +1,14 @@
 """Predicts measured cases and compares: one result a case, scored or with the reason why not."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from costmodel.calibration.case import QUALITIES, Case, UnscorableError
 from costmodel.calibration.clusters import cluster_of
-from costmodel.calibration.convention import WORKSPACE_BYTES, Convention, convention
+from costmodel.calibration.convention import FIRST_RANK, LAST_RANK, Convention, convention
 from costmodel.calibration.layouts import job_of, layout_of
 from costmodel.calibration.models import Reading, model_of
+from costmodel.efficiency import DEFAULT_EFFICIENCY
 from costmodel.errors import InputError
 from costmodel.evaluation import Evaluation, StageMemory
 from costmodel.problem import Problem
@@ -90,17 +91,19 @@ def evaluate_case(reading: Reading) -> Evaluation:
     model = model_of(reading)
     cluster = cluster_of(reading)
     layout = layout_of(reading, job, model.num_layers)
-    return evaluate(Problem(model=model, cluster=cluster, job=job), layout)
+    efficiency = replace(DEFAULT_EFFICIENCY, logit_bytes=reading.convention.logit_bytes)
+    problem = Problem(model=model, cluster=cluster, job=job, efficiency=efficiency)
+    return evaluate(problem, layout)
 
 
 def _pairs(case: Case, evaluation: Evaluation, how: Convention) -> dict[str, Pair]:
     memory = [s.memory for pipeline in evaluation.stages for s in pipeline]
-    seen = memory[:1] if how.first_rank else memory
-    fixed = WORKSPACE_BYTES if how.allocated else None
+    seen = {FIRST_RANK: memory[:1], LAST_RANK: memory[-1:]}.get(how.rank, memory)
+    work = how.workspace_bytes(case.hardware.word("chip")) if how.allocated else None
     predicted = {
         "time": evaluation.step_time_s,
-        "peak": max(_peak(m, fixed) for m in seen),
-        "static": max(_static(m, fixed) for m in seen),
+        "peak": max(m.peak - m.fixed + _beside(m, work) for m in seen),
+        "static": max(m.weights + m.gradients + m.optimizer + _beside(m, work) for m in seen),
     }
     measured = {
         "time": case.step_time_s,
@@ -119,10 +122,6 @@ def _bytes(case: Case, key: str, how: Convention) -> float | None:
     return None if value is None else value * how.byte_factor
 
 
-def _peak(memory: StageMemory, fixed: float | None) -> float:
-    return memory.peak if fixed is None else memory.peak - memory.fixed + fixed
-
-
-def _static(memory: StageMemory, fixed: float | None) -> float:
-    beside = memory.fixed if fixed is None else fixed
-    return memory.weights + memory.gradients + memory.optimizer + beside
+def _beside(memory: StageMemory, workspace_bytes: float | None) -> float:
+    """What counts beside model and activations: workspaces alone, or all that is fixed."""
+    return memory.fixed if workspace_bytes is None else workspace_bytes
