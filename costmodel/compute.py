@@ -83,10 +83,10 @@ def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) 
         rate = rates.attention_flop_per_s * efficiency.attention * length
         attention_s = work.attention_flop / rate
         flop = flop + work.attention_flop
-    memory_s = _memory_seconds(work, local, rates, efficiency)
+    memory_s, backward_memory_s = _memory_seconds(work, local, rates, efficiency)
     forward_s = gemm_s + attention_s + memory_s
     attention_backward = efficiency.attention_backward if work.fused else 2.0
-    backward_s = 2.0 * gemm_s + attention_backward * attention_s + 2.0 * memory_s
+    backward_s = 2.0 * gemm_s + attention_backward * attention_s + backward_memory_s
     backward_s = backward_s + (forward_s if work.recompute else none)
     return OpTime(
         forward_s=forward_s * rates.scale,
@@ -98,10 +98,12 @@ def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) 
 
 def _memory_seconds(
     work: Work, local: Local, rates: ChipRates, efficiency: Efficiency
-) -> NDArray[np.float64]:
-    moved = local.none
-    if work.memory_bytes is not None:
-        moved = moved + efficiency.memory_traffic * work.memory_bytes
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds of memory traffic forward and backward, by default twice the forward's."""
+    counted = local.none if work.memory_bytes is None else work.memory_bytes
+    back = 2.0 * counted if work.backward_bytes is None else work.backward_bytes
+    forward, backward = efficiency.memory_traffic * counted, efficiency.memory_traffic * back
     if work.logits is not None:
-        moved = moved + efficiency.head_bytes_per_logit * work.logits / 2.0
-    return moved / rates.memory_bytes_per_s
+        loss = efficiency.head_bytes_per_logit * work.logits / 2.0
+        forward, backward = forward + loss, backward + 2.0 * loss
+    return forward / rates.memory_bytes_per_s, backward / rates.memory_bytes_per_s

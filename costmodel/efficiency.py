@@ -18,7 +18,6 @@ class Efficiency:
     attention: share of the best matrix rate for a fused attention kernel at infinite length;
         attention_half_length: tokens at which it halves.
     attention_backward: backward over forward time (2.5 x the arithmetic, and less efficient).
-    unfused_score_bytes: bytes moved per attention score, forward, by a kernel that stores scores.
     memory_traffic: measured over counted bytes of the ops bound by memory bandwidth.
     head_bytes_per_logit: memory traffic of the cross entropy.
     expert_permute: memory traffic of dispatching, in multiples of 8 bytes x top-k x hidden.
@@ -44,7 +43,6 @@ class Efficiency:
     attention: float = 0.56
     attention_half_length: float = 256.0
     attention_backward: float = 3.0
-    unfused_score_bytes: float = 13.0
     memory_traffic: float = 1.3
     head_bytes_per_logit: float = 16.0
     expert_permute: float = 1.8

@@ -10,6 +10,7 @@ from costmodel.efficiency import DEFAULT_EFFICIENCY
 from costmodel.layout.values import StageOption
 from costmodel.local import local_shares
 from costmodel.model.graph import Block
+from costmodel.model.ops.registry import work_of
 from costmodel.model.read import load_model
 from tests.costmodel.cases import problem
 
@@ -78,3 +79,16 @@ def test_an_eager_gate_keeps_its_inner_result() -> None:
     more = bytes_per_token(eager.blocks[name]) - bytes_per_token(plain.blocks[name])
 
     assert more == pytest.approx(2 * plain.blocks[name].dims["ffn"])
+
+
+def test_a_bias_is_added_in_passing() -> None:
+    """No traffic of its own forward; backward it reads 2 bytes of each gradient once."""
+    block = gpt_layer()
+    bias = next(op for op in block.ops if op.kind == "bias")
+    local = local_shares([StageOption(pool="p")], problem().job, S)
+    work = work_of(bias, block, local)
+
+    assert work.memory_bytes is not None
+    assert work.backward_bytes is not None
+    assert float(work.memory_bytes[0]) == 0.0
+    assert float(work.backward_bytes[0]) == 2 * S * block.elements(block.tensors[bias.name])

@@ -5,8 +5,14 @@ from costmodel.model.graph import Block, Op
 from costmodel.model.ops.work import Local, Work
 
 FUSED_BY_DEFAULT = True
-UNFUSED_SCORE_BYTES = 13.0
-"""Bytes moved per attention score, forward, by kernels that store the scores (pooled fit)."""
+SCORE_BYTES = 12.0
+"""Bytes moved per attention score, forward, by 16-bit kernels that store the scores: product
+written 2, causal softmax read 1 (half of them) and written 2, dropout read 2, written 2 and its
+mask 1, read by the product with v 2."""
+
+SCORE_BYTES_BACKWARD = 17.0
+"""The same backward: for the gradient of v read 2, gradient of the scores written 2, dropout read
+2 + 1 and written 2, softmax read 1 + 1 and written 2, read for the gradients of q and k 4."""
 
 
 def work(op: Op, block: Block, local: Local) -> Work:
@@ -26,7 +32,8 @@ def work(op: Op, block: Block, local: Local) -> Work:
     scores = local.tokens * local.sequence * heads
     return Work(
         attention_flop=flop,
-        memory_bytes=UNFUSED_SCORE_BYTES * scores,
+        memory_bytes=SCORE_BYTES * scores,
+        backward_bytes=SCORE_BYTES_BACKWARD * scores,
         fused=False,
         recompute=bool(op.attributes.get("recompute", False)),
     )

@@ -62,7 +62,8 @@ class Work:
     """Forward work of one op on one chip; the backward follows from it (``costmodel.compute``).
 
     gemms: matrix products. attention_flop: arithmetic of an attention core.
-    memory_bytes: traffic of ops bound by memory bandwidth. logits: elements of the logit matrix.
+    memory_bytes: traffic of ops bound by memory bandwidth; backward_bytes: that of their backward,
+        None for twice as much. logits: elements of the logit matrix.
     fused: whether the attention core is one kernel, whose backward repeats its forward.
     recompute: the backward runs the op's forward again first.
     """
@@ -70,6 +71,7 @@ class Work:
     gemms: tuple[Gemm, ...] = ()
     attention_flop: FloatArray | None = None
     memory_bytes: FloatArray | None = None
+    backward_bytes: FloatArray | None = None
     logits: FloatArray | None = None
     fused: bool = True
     recompute: bool = False
