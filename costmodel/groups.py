@@ -38,9 +38,7 @@ def group_link(pool: Pool, ranks: int, stride: int, collective: Collective) -> G
             bytes_per_s=rate, latency_s=pool.scale_up.latency_s, nodes=1, name=pool.scale_up.name
         )
     inside = max(1, min(ranks, pool.chips_per_node // stride))
-    share = pool.scale_out.efficiency[collective.value]
-    node_rate = pool.scale_out.bytes_per_s * pool.nics * share
-    rate = node_rate * inside / pool.chips_per_node
+    rate = network_bytes_per_s(pool, inside, collective)
     if inside > 1:
         up = pool.scale_up.group_bytes_per_s(inside) * pool.scale_up.efficiency[collective.value]
         rate = min(rate, up)
@@ -50,3 +48,12 @@ def group_link(pool: Pool, ranks: int, stride: int, collective: Collective) -> G
         nodes=ceil(span / pool.scale_up_domain),
         name=pool.scale_out.name,
     )
+
+
+def network_bytes_per_s(pool: Pool, inside: int, collective: Collective) -> float:
+    """Bandwidth of one rank over its node's NICs: ``NICs x rate x efficiency x L / C``.
+
+    inside: L, ranks of the group in one node of C chips; the other groups of the node use the rest.
+    """
+    share = pool.scale_out.efficiency[collective.value]
+    return pool.scale_out.bytes_per_s * pool.nics * share * inside / pool.chips_per_node

@@ -1,9 +1,10 @@
 """Gradient and parameter synchronisation of a layout, hierarchical over pools and islands.
 
-The replicas of a weight sit in *sides*: groups of ranks in one pool. A reduction runs inside every
-side at once, then the sides exchange their shards, each node over the NICs it has towards the
-others; the way back mirrors it. (Holmes, arXiv 2312.03549, keeps the first part on RDMA; FlagCX
-composes collectives the same way: pre-homogeneous, between, post-homogeneous.)
+The replicas of a weight sit in *sides*: groups of ranks in one pool. Sides that one collective
+library can join over RDMA form a *ring*. A reduction runs inside every ring at once, then the rings
+exchange their shards, each node over the NICs it has towards the others; the way back mirrors it.
+(Holmes, arXiv 2312.03549, keeps the first part on RDMA; FlagCX composes collectives the same way:
+pre-homogeneous, between, post-homogeneous.)
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from costmodel import collectives
-from costmodel.groups import group_link
+from costmodel.groups import GroupLink, group_link, network_bytes_per_s
 from costmodel.hardware.connection import connection
 from costmodel.hardware.values import Cluster
 from costmodel.model.placement import Collective
+
+RDMA = ("verbs-ib", "verbs-roce")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +34,25 @@ class Side:
     payload_bytes: float
 
 
-def phase_seconds(cluster: Cluster, sides: Sequence[Side], collective: Collective) -> float:
-    """Seconds of one half of an all-reduce (reduce-scatter or all-gather) over all sides.
+def phase_seconds(
+    cluster: Cluster, sides: Sequence[Side], collective: Collective
+) -> dict[str, float]:
+    """Seconds that each pool is busy with one half of an all-reduce over all sides.
 
-    ``max_i half_i(S_i) + max_i [(k - 1)/k S_i / (n_i beta_i) + alpha]`` with k sides, n_i ranks of
-    side i and beta_i the bandwidth of one chip's share towards the slowest other side.
+    A half is a reduce-scatter or an all-gather. Pool i needs ``half(S_i)`` in its ring (the
+    slowest of the ring's pools) plus, with k > 1 rings, ``(k - 1)/k S_i / (n beta_i) + alpha``: its
+    share of the shard over beta_i, the bandwidth of one chip towards the slowest other ring; n
+    counts the ring's ranks.
     """
-    merged = merge(sides)
-    inside = max(_inside_seconds(cluster, side, collective) for side in merged)
-    if len(merged) == 1:
-        return inside
-    return inside + max(_between_seconds(cluster, side, merged, collective) for side in merged)
+    rings = joined_rings(cluster, merge(sides))
+    busy: dict[str, float] = {}
+    for ring in rings:
+        inside = _ring_seconds(cluster, ring, collective)
+        others = [side for other in rings if other is not ring for side in other]
+        for side in ring:
+            exchange = _exchange_seconds(cluster, side, ring, others, len(rings), collective)
+            busy[side.pool] = inside + exchange
+    return busy
 
 
 def merge(sides: Iterable[Side]) -> tuple[Side, ...]:
@@ -62,25 +73,63 @@ def _joined(a: Side, b: Side) -> Side:
     )
 
 
-def _inside_seconds(cluster: Cluster, side: Side, collective: Collective) -> float:
-    if side.ranks == 1:
+def joined_rings(cluster: Cluster, sides: Sequence[Side]) -> tuple[tuple[Side, ...], ...]:
+    """Sides grouped by what one communicator can span over RDMA."""
+    rings: list[list[Side]] = []
+    for side in sides:
+        for ring in rings:
+            if connection(cluster, ring[0].pool, side.pool).transport in RDMA:
+                ring.append(side)
+                break
+        else:
+            rings.append([side])
+    return tuple(tuple(ring) for ring in rings)
+
+
+def _ring_seconds(cluster: Cluster, ring: tuple[Side, ...], collective: Collective) -> float:
+    ranks = sum(side.ranks for side in ring)
+    if ranks == 1:
         return 0.0
-    link = group_link(cluster.pool(side.pool), side.ranks, side.stride, collective)
-    return _seconds(collective, side.payload_bytes, side.ranks, link.bytes_per_s, link.latency_s)
+    return max(_side_seconds(cluster, side, ring, ranks, collective) for side in ring)
 
 
-def _seconds(
-    collective: Collective, payload: float, ranks: int, bytes_per_s: float, latency_s: float
+def _side_seconds(
+    cluster: Cluster, side: Side, ring: tuple[Side, ...], ranks: int, collective: Collective
 ) -> float:
-    arrays = (np.asarray(x, dtype=np.float64) for x in (payload, ranks, bytes_per_s, latency_s))
+    link = _ring_link(cluster, side, alone=len(ring) == 1, collective=collective)
+    numbers = (side.payload_bytes, ranks, link.bytes_per_s, link.latency_s)
+    arrays = (np.asarray(x, dtype=np.float64) for x in numbers)
     return float(collectives.seconds(collective, *arrays))
 
 
-def _between_seconds(
-    cluster: Cluster, side: Side, sides: Sequence[Side], collective: Collective
+def _ring_link(cluster: Cluster, side: Side, *, alone: bool, collective: Collective) -> GroupLink:
+    pool = cluster.pool(side.pool)
+    link = group_link(pool, side.ranks, side.stride, collective)
+    if alone:
+        return link
+    inside = max(1, min(side.ranks, pool.chips_per_node // side.stride))
+    rate = network_bytes_per_s(pool, inside, collective)
+    return GroupLink(
+        bytes_per_s=min(rate, link.bytes_per_s) if side.ranks > 1 else rate,
+        latency_s=pool.scale_out.latency_s,
+        nodes=link.nodes + 1,
+        name=pool.scale_out.name,
+    )
+
+
+def _exchange_seconds(
+    cluster: Cluster,
+    side: Side,
+    ring: tuple[Side, ...],
+    others: Sequence[Side],
+    num_rings: int,
+    collective: Collective,
 ) -> float:
-    paths = [connection(cluster, side.pool, other.pool) for other in sides if other is not side]
+    if not others:
+        return 0.0
+    paths = [connection(cluster, side.pool, other.pool) for other in others]
     rate = min(path.chip_bytes_per_s * path.efficiency[collective.value] for path in paths)
     latency = max(path.latency_s for path in paths)
-    share = (len(sides) - 1) / len(sides)
-    return share * side.payload_bytes / side.ranks / rate + latency
+    ranks = sum(member.ranks for member in ring)
+    share = (num_rings - 1) / num_rings
+    return share * side.payload_bytes / ranks / rate + latency

@@ -1,6 +1,6 @@
 """Gradient sums and parameter gathers of every stage of a layout."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from costmodel.frame import Frame, Holding, Index
@@ -26,19 +26,33 @@ NO_SYNC = SyncTime(reduce_s=0.0, gather_s=0.0)
 def stage_sync(problem: Problem, view: Frame) -> dict[Index, SyncTime]:
     """Time of every stage's gradient sums and parameter gathers, before any overlap.
 
-    A stage takes part in the groups of all segments that it holds, one after the other.
+    A stage takes part in the groups of all segments that it holds, one after the other; groups of
+    different stages run at once. So it needs its own busy time, and waits for the partners of its
+    groups as long as they are busy.
     """
-    job = problem.job
-    totals = dict.fromkeys(view.stages, NO_SYNC)
+    own = dict.fromkeys(view.stages, NO_SYNC)
     for segment, held in zip(view.segments, view.held, strict=True):
-        time = segment_sync(
-            problem.cluster, view.layout, segment, held, job.gradient_bytes, job.weight_bytes
-        )
-        for index in segment.holders:
-            totals[index] = _added(totals[index], time)
+        times = segment_sync(problem, view.layout, segment, held)
+        for index, time in zip(segment.holders, times, strict=True):
+            own[index] = _added(own[index], time)
     for index, seconds in _tied(problem, view).items():
-        totals[index] = _added(totals[index], SyncTime(reduce_s=seconds, gather_s=0.0))
-    return totals
+        own[index] = _added(own[index], SyncTime(reduce_s=seconds, gather_s=0.0))
+    return _with_partners(view, own)
+
+
+def _with_partners(view: Frame, own: Mapping[Index, SyncTime]) -> dict[Index, SyncTime]:
+    total = dict(own)
+    for segment in view.segments:
+        if not segment.holders:
+            continue
+        reduce_s = max(own[index].reduce_s for index in segment.holders)
+        gather_s = max(own[index].gather_s for index in segment.holders)
+        for index in segment.holders:
+            total[index] = SyncTime(
+                reduce_s=max(total[index].reduce_s, reduce_s),
+                gather_s=max(total[index].gather_s, gather_s),
+            )
+    return total
 
 
 def _added(a: SyncTime, b: SyncTime) -> SyncTime:
@@ -58,36 +72,38 @@ def _tied(problem: Problem, view: Frame) -> dict[Index, float]:
 
 
 def segment_sync(
-    cluster: Cluster,
-    layout: Layout,
-    segment: Segment,
-    holdings: Sequence[Holding],
-    gradient_bytes: float,
-    weight_bytes: float,
-) -> SyncTime:
-    """Time of one segment's groups; every holder takes part from start to end.
+    problem: Problem, layout: Layout, segment: Segment, holdings: Sequence[Holding]
+) -> list[SyncTime]:
+    """Time that each holder of a segment is busy with its groups.
 
     With ZeRO 0 the gradients are all-reduced (both halves carry gradients), else reduce-scattered
     and the updated parameters gathered. Dense and expert weights have different groups.
     """
+    job = problem.job
     options = [layout.pipelines[d].stages[i].option for d, i in segment.holders]
     counts = [layout.pipelines[d].count for d, _ in segment.holders]
     sharded = any(option.zero > 0 for option in options)
-    gathered = weight_bytes if sharded else gradient_bytes
+    gathered = job.weight_bytes if sharded else job.gradient_bytes
     dense = [h.dense for h in holdings]
     expert = [h.expert for h in holdings]
-    reduce_s = gather_s = 0.0
+    totals = [NO_SYNC] * len(options)
     for parameters, side in ((dense, _dense_side), (expert, _expert_side)):
         if not any(parameters):
             continue
         rows = list(zip(options, counts, parameters, strict=True))
-        down = [side(o, n, q * gradient_bytes) for o, n, q in rows]
+        down = [side(o, n, q * job.gradient_bytes) for o, n, q in rows]
         up = [side(o, n, q * gathered) for o, n, q in rows]
-        reduce_s += phase_seconds(cluster, down, Collective.REDUCE_SCATTER)
-        gather_s += phase_seconds(cluster, up, Collective.ALL_GATHER)
-    if sharded:
-        return SyncTime(reduce_s=reduce_s, gather_s=gather_s)
-    return SyncTime(reduce_s=reduce_s + gather_s, gather_s=0.0)
+        reduce_s = phase_seconds(problem.cluster, down, Collective.REDUCE_SCATTER)
+        gather_s = phase_seconds(problem.cluster, up, Collective.ALL_GATHER)
+        totals = [
+            _added(t, SyncTime(reduce_s=reduce_s[o.pool], gather_s=gather_s[o.pool]))
+            for t, o in zip(totals, options, strict=True)
+        ]
+    return totals if sharded else [_reduced(t) for t in totals]
+
+
+def _reduced(time: SyncTime) -> SyncTime:
+    return SyncTime(reduce_s=time.reduce_s + time.gather_s, gather_s=0.0)
 
 
 def _dense_side(option: StageOption, count: int, payload_bytes: float) -> Side:
@@ -117,4 +133,4 @@ def tied_sync(
             Side(pool=first.pool, ranks=2, stride=first.num_chips, payload_bytes=payload_bytes)
         ]
     halves = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
-    return sum(phase_seconds(cluster, sides, half) for half in halves)
+    return sum(max(phase_seconds(cluster, sides, half).values()) for half in halves)

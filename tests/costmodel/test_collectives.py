@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel import collectives
+from costmodel.hardware.values import Cluster
 from costmodel.model.placement import Collective
 from costmodel.sync import Side, phase_seconds
 from tests.costmodel.cases import TWO_ISLANDS, cluster, pool
@@ -51,22 +52,31 @@ def side(name: str, n: int, stride: int = 8, payload: float = 1e9) -> Side:
     return Side(pool=name, ranks=n, stride=stride, payload_bytes=payload)
 
 
+def busy(where: Cluster, sides: list[Side]) -> float:
+    return max(phase_seconds(where, sides, Collective.REDUCE_SCATTER).values())
+
+
 def test_one_side_is_a_ring_over_its_share_of_the_nics() -> None:
     """Stride 8: one rank a node, so an eighth of 8 NICs of 25 GB/s at 80 %."""
-    got = phase_seconds(TWO_ISLANDS, [side("p", 4)], Collective.REDUCE_SCATTER)
+    got = busy(TWO_ISLANDS, [side("p", 4)])
     assert got == pytest.approx(3 / 4 * 1e9 / 20e9 + 8.4e-6 + 1.8 * 1e-5 * 3)
 
 
 def test_a_second_island_adds_the_exchange_over_its_link() -> None:
     """Each of two sides with 4 ranks hands half of its quarter to the other over one 3 GB/s NIC
     shared by 8 chips."""
-    one = phase_seconds(TWO_ISLANDS, [side("p", 4)], Collective.REDUCE_SCATTER)
-    two = phase_seconds(TWO_ISLANDS, [side("p", 4), side("q", 4)], Collective.REDUCE_SCATTER)
+    one = busy(TWO_ISLANDS, [side("p", 4)])
+    two = busy(TWO_ISLANDS, [side("p", 4), side("q", 4)])
     assert two - one == pytest.approx(0.5 * 1e9 / 4 / (3e9 / 8 * 0.8) + 1e-5)
+
+
+def test_a_pool_with_few_ranks_is_busy_longer_than_its_partners() -> None:
+    times = phase_seconds(TWO_ISLANDS, [side("p", 4), side("q", 2)], Collective.REDUCE_SCATTER)
+    assert times["q"] > 1.8 * times["p"]
 
 
 def test_pools_of_one_island_are_joined_by_their_fabric() -> None:
     same = cluster(pool("p"), pool("q"))
-    over = phase_seconds(same, [side("p", 4), side("q", 4)], Collective.REDUCE_SCATTER)
-    far = phase_seconds(TWO_ISLANDS, [side("p", 4), side("q", 4)], Collective.REDUCE_SCATTER)
+    over = busy(same, [side("p", 4), side("q", 4)])
+    far = busy(TWO_ISLANDS, [side("p", 4), side("q", 4)])
     assert over < far
