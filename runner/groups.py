@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from costmodel.layout.ranks import Rank, members
+from costmodel.layout.ranks import GROUP_COORDINATES, Rank, members, stage_ranks
+from costmodel.layout.shards import GradientGroup
 from runner.recorder import Label, Recorder
 
 
@@ -86,23 +87,33 @@ class Mesh:
     sequence_parallel: bool
 
 
-class GroupMaker:
-    """Makes process groups; every member has to make its groups in the same order."""
+def needed_groups(
+    table: Sequence[Rank], gradients: Iterable[GradientGroup]
+) -> tuple[tuple[int, ...], ...]:
+    """Ranks of every process group of a run with more than one member, in a fixed order."""
+    found = {group.ranks for group in gradients}
+    for ranks in stage_ranks(table).values():
+        for kind in GROUP_COORDINATES:
+            found |= {tuple(r.rank for r in group) for group in members(ranks, kind)}
+    return tuple(sorted(ranks for ranks in found if len(ranks) > 1))
 
-    def __init__(self, rank: int, recorder: Recorder) -> None:
+
+class GroupMaker:
+    """This rank's process groups. All ranks make all groups in the same order."""
+
+    def __init__(
+        self, rank: int, recorder: Recorder, needed: Iterable[tuple[int, ...]]
+    ) -> None:
         self.rank = rank
         self.recorder = recorder
-        self._handles: dict[tuple[int, ...], Any] = {}
+        self._handles = {ranks: dist.new_group(list(ranks)) for ranks in needed}
 
     def group(
-        self, kind: str, ranks: Iterable[int], *, scope: tuple[int, ...] | None = None
+        self, kind: str, ranks: tuple[int, ...], *, scope: tuple[int, ...] | None = None
     ) -> Group:
         """The group of these ranks, which include this one; ``scope``: ranks that it is named by."""
-        ranks = tuple(ranks)
         if len(ranks) == 1:
             return alone(kind, self.recorder, self.rank)
-        if ranks not in self._handles:
-            self._handles[ranks] = dist.new_group(list(ranks), use_local_synchronization=True)
         return Group(
             label=(kind, scope or ranks),
             index=ranks.index(self.rank),
@@ -117,7 +128,7 @@ class GroupMaker:
 
         def own(kind: str, named: tuple[int, ...] | None = None) -> Group:
             group = next(g for g in members(stage, kind) if me in g)
-            return self.group(kind, (r.rank for r in group), scope=named)
+            return self.group(kind, tuple(r.rank for r in group), scope=named)
 
         return Mesh(
             tp=own("tp"),

@@ -16,7 +16,7 @@ from costmodel.model.graph import Block, ModelGraph
 from runner.batch import Batch
 from runner.boundary import Boundary, Side
 from runner.gradients import Held, Synced, shares_of, synchronise
-from runner.groups import GroupMaker
+from runner.groups import GroupMaker, needed_groups
 from runner.recorder import Label, Recorder
 from runner.schedule import SCHEDULES
 from runner.stage import StageProgram
@@ -43,7 +43,8 @@ def run_rank(task: Task, batch: Batch, rank: int, store: Path) -> RankResult:
         timeout=timedelta(seconds=task.timeout_s),
     )
     me, recorder = table[rank], Recorder()
-    makers = GroupMaker(rank, recorder)
+    gradients = gradient_groups(task.graph, task.layout, task.job)
+    makers = GroupMaker(rank, recorder, needed_groups(table, gradients))
     mates = stage_ranks(table)[me.instance]
     option = task.layout.pipelines[me.pipeline].stages[me.stage].option
     mesh = makers.mesh(me, mates, sequence_parallel=option.sequence_parallel)
@@ -54,10 +55,7 @@ def run_rank(task: Task, batch: Batch, rank: int, store: Path) -> RankResult:
         boxes=program.boxes,
         shares=shares_of(tuple(holdings(task.graph, task.layout, task.job)), rank),
     )
-    groups = [
-        g for g in gradient_groups(task.graph, task.layout, task.job)
-    ]
-    synced = synchronise(held, groups, makers)
+    synced = synchronise(held, gradients, makers)
     dist.barrier()
     dist.destroy_process_group()
     return RankResult(losses=program.losses, synced=tuple(synced), sent=dict(recorder.sent))

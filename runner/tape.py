@@ -28,10 +28,11 @@ class Tape:
         """Adds weight gradients; returns the gradient of the input."""
         output, loss = self.result or _run(self.body, self.source)
         self.result = None
-        ends = [(output, grad)] if output is not None and grad is not None else []
+        ends = [(output * grad).sum()] if output is not None and grad is not None else []
         if loss is not None:
-            ends.append((loss, torch.full_like(loss, self.loss_weight)))
-        torch.autograd.backward([end for end, _ in ends], [g for _, g in ends])
+            ends.append(loss.sum() * self.loss_weight)
+        if ends:
+            sum(ends[1:], ends[0]).backward()
         return None if self.source is None else self.source.grad
 
 
