@@ -56,11 +56,11 @@ class StageProgram:
         self.boxes: dict[str, Box] = {}
         self.losses: dict[int, float] = {}
         self.flights: dict[int, Flight] = {}
-        self.pieces = [
-            self._piece(i)
-            for i in stage_instances(task.graph, self.stage)
-            if not (i.part == LAYER and i.index == task.fault.skipped_layer)
-        ]
+        pieces = [self._piece(i) for i in stage_instances(task.graph, self.stage)]
+        self.pieces = [p for p in pieces if not self._skipped(p.instance)]
+
+    def _skipped(self, instance: Instance) -> bool:
+        return instance.part == LAYER and instance.index == self.task.fault.skipped_layer
 
     def _piece(self, instance: Instance) -> Piece:
         block = self.task.graph.blocks[instance.block]
