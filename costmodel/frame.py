@@ -114,7 +114,7 @@ def _transient_bytes(table: StageTable, row: int, stage: Stage) -> float:
         peaks.append(float(table.embedding_transient_bytes[row]))
     if stage.head:
         peaks.append(float(table.head_transient_bytes[row]))
-    return max(peaks)
+    return max(peaks, default=0.0)
 
 
 def _ends(table: StageTable, stage: Stage) -> list[Terms]:

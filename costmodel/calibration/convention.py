@@ -29,6 +29,8 @@ class Convention:
     tied: input and output embedding are one, where not stated.
     vocab_divisor: padding of the vocabulary over tp.
     logit_bytes: largest bytes alive per logit during the loss.
+    split_by_work: layers are spread over the stages by their weights and the head's, so that a
+        stage ends with the layer that passes its share; else evenly.
     rank: whose memory is printed: of the first stage, of the last, or of the worst.
     allocated: it is what PyTorch's allocator handed out, without context and communicator
         buffers. byte_factor: bytes of the printed unit over those that the case took it for.
@@ -44,6 +46,7 @@ class Convention:
     tied: bool = False
     vocab_divisor: int = 128
     logit_bytes: float = 8.0
+    split_by_work: bool = False
     rank: str = WORST_RANK
     allocated: bool = True
     byte_factor: float = 1.0
@@ -89,8 +92,15 @@ MEGATRON_CI = replace(
 GPT-2's vocabulary, dropout at its default of 0.1. Memory is ``torch.cuda.memory_allocated`` as
 written to TensorBoard, hence by the last rank (``megatron/training/global_vars.py``)."""
 
-NANOTRON = Convention(fused_gate=False, vocab_divisor=1, rank=FIRST_RANK, byte_factor=GIB / 1e9)
-"""nanotron: rank 0 writes ``max_memory_allocated`` over 2^30 and calls the unit GB
+NANOTRON = Convention(
+    fused_gate=False,
+    vocab_divisor=1,
+    split_by_work=True,
+    rank=FIRST_RANK,
+    byte_factor=GIB / 1e9,
+)
+"""nanotron: layers are spread by ``get_block_compute_costs`` and ``build_model``
+(``src/nanotron/models``); rank 0 writes ``max_memory_allocated`` over 2^30 and calls the unit GB
 (``src/nanotron/helpers.py``); the gated activation is two eager operations (``GLUActivation``);
 the loss holds FP32 logits and their difference to the maximum
 (``src/nanotron/parallel/tensor_parallel/functional.py``)."""

@@ -1,5 +1,7 @@
 """The job and the uniform layout of a case."""
 
+from math import floor
+
 from costmodel.calibration.case import Section, UnscorableError
 from costmodel.calibration.clusters import POOL
 from costmodel.calibration.models import Reading
@@ -130,13 +132,27 @@ def _recompute(reading: Reading) -> str:
 
 
 def _cuts(reading: Reading, layers: int, parts: int) -> list[int]:
-    """Ends of ``parts`` runs of layers, as even as possible, the longer ones first."""
-    size, more = divmod(layers, parts)
-    if not size:
+    """Ends of ``parts`` runs of layers."""
+    if layers < parts:
         raise UnscorableError("fewer layers than stages")
+    if reading.convention.split_by_work and parts > 1:
+        return _cuts_by_work(reading.case.model, layers, parts)
+    size, more = divmod(layers, parts)
     if more:
         reading.assume("layers do not divide: the first stages hold one more")
     return [part * size + min(part, more) for part in range(parts + 1)]
+
+
+def _cuts_by_work(model: Section, layers: int, parts: int) -> list[int]:
+    """A stage takes layers until their work exceeds its share; the head counts as work at the end.
+
+    Work: ``4 h^2 + 3 h f`` of a layer, ``h V`` of the head. The last stages may be left without
+    layers.
+    """
+    hidden, ffn, vocab = (model.need(key) for key in ("hidden", "ffn_hidden", "vocab"))
+    head = vocab / (4 * hidden + 3 * ffn)
+    share = (layers + head) / parts
+    return [0, *(min(floor(part * share) + 1, layers) for part in range(1, parts)), layers]
 
 
 def _stages(option: StageOption, cuts: list[int], pp: int, v: int) -> tuple[Stage, ...]:
