@@ -73,10 +73,10 @@ def pool_document(name: str, nodes: int, **changes: Any) -> dict[str, Any]:
 
 
 def cluster(*pools: dict[str, Any], name: str = "test") -> Cluster:
-    """A cluster of these pools, islands joined by Ethernet."""
+    """A cluster of these pools, islands joined by Ethernet; class defaults for unknown numbers."""
     between = {"link": "ethernet-25g", "nics": 1}
     islands = {p["island"] for p in pools}
-    document: dict[str, Any] = {"name": name, "pools": list(pools)}
+    document: dict[str, Any] = {"name": name, "pools": list(pools), "class_defaults": True}
     return load_cluster(document | ({"between_islands": between} if len(islands) > 1 else {}))
 
 
