@@ -27,8 +27,8 @@ from planner.instance import (
     template_samples,
 )
 
-MAX_TEMPLATES = 20_000
-MAX_NODES = 400_000
+MAX_TEMPLATES = 5_000
+MAX_NODES = 100_000
 MAX_PROSPECTS = 100_000
 
 
@@ -129,27 +129,30 @@ class _Search:
     evaluated: int = 0
     chosen: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
-    def run(self, left: tuple[int, ...], sequences: int, start: tuple[int, int]) -> None:
-        """Adds pipelines in order of (template, micro-batches falling) until the batch is met."""
+    def run(self, left: tuple[int, ...], sequences: int, able: list[int], top: int) -> None:
+        """Adds pipelines in order of (template, micro-batches falling) until the batch is met.
+
+        able: templates that may come next, the last one first with at most ``top`` micro-batches.
+        """
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise _TooManyError
         if sequences == 0:
             self._leaf()
             return
-        if self.most[left] < sequences:
-            return
-        for t in range(start[0], len(self.templates)):
-            if any(c > n for c, n in zip(self.chips[t], left, strict=True)):
-                continue
+        able = [t for t in able if _within(self.chips[t], left)]
+        last = self.chosen[-1][0] if self.chosen else -1
+        for k, t in enumerate(able):
             if not self._shape_allowed(t):
                 continue
             rest = tuple(n - c for n, c in zip(left, self.chips[t], strict=True))
-            top = min(self.limits[t], sequences // self.samples[t])
-            top = min(top, start[1]) if t == start[0] else top
-            for m in range(top, 0, -1):
+            size, reachable = self.samples[t], self.most[rest]
+            most = min(self.limits[t], sequences // size)
+            for m in range(min(most, top) if t == last else most, 0, -1):
+                if sequences - m * size > reachable:
+                    break
                 self.chosen.append((t, m))
-                self.run(rest, sequences - m * self.samples[t], (t, m))
+                self.run(rest, sequences - m * size, able[k:], m)
                 self.chosen.pop()
 
     def _shape_allowed(self, t: int) -> bool:
@@ -168,6 +171,10 @@ class _Search:
         self.evaluated += 1
         if score.step_time_s < self.best_s:
             self.best, self.best_s = draft, score.step_time_s
+
+
+def _within(need: tuple[int, ...], left: tuple[int, ...]) -> bool:
+    return all(c <= n for c, n in zip(need, left, strict=True))
 
 
 def _knapsack(
@@ -220,7 +227,7 @@ def prove(instance: Instance, incumbent: Draft | None, incumbent_s: float) -> Pr
         best_s=incumbent_s,
     )
     try:
-        state.run(tuple(instance.chips), instance.batch, (0, instance.batch))
+        state.run(tuple(instance.chips), instance.batch, list(range(len(order))), instance.batch)
     except _TooManyError:
         return Proof(
             draft=state.best, step_time_s=state.best_s, complete=False, evaluated=state.evaluated
