@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from costmodel.model.graph import ModelGraph
 from costmodel.model.rules import check_graph
 from costmodel.safe_document import load_document
 from haplan_client.schema.graph import GraphDocument
+
+_TEXT_ONLY = "only text_config was read: what stands beside the language model is left out"
 
 _CATALOGUE = Path(__file__).parent / "catalogue"
 
@@ -65,8 +68,16 @@ def load_model(
 def read_config(
     document: Mapping[str, Any], *, name: str = "", as_family: str | None = None
 ) -> ModelGraph:
-    """The graph of a Hugging Face config."""
-    return _family(document, as_family).build(Config(document, name=name))
+    """The graph of a Hugging Face config.
+
+    A family asked for by name may be one for language models only: then it reads ``text_config``.
+    """
+    family, config = _family(document, as_family), Config(document, name=name)
+    nested = config.has("text_config") and not config.has("hidden_size")
+    if as_family is None or not nested or document.get("model_type") in family.model_types:
+        return family.build(config)
+    graph = family.build(config.text())
+    return replace(graph, assumptions=(*graph.assumptions, _TEXT_ONLY))
 
 
 def read_graph(document: Mapping[str, Any]) -> ModelGraph:

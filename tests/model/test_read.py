@@ -119,6 +119,16 @@ def test_missing_model_type_can_be_given_as_family() -> None:
     assert parameter_counts(graph).total == 8_030_261_248
 
 
+def test_a_language_family_reads_the_text_config_of_an_unknown_type() -> None:
+    document = {"config": {"model_type": "new_vl", "text_config": catalogue_config("gemma3-1b")}}
+    graph = load_model(document, as_family="gemma3_text")
+
+    assert parameter_counts(graph).total == 999_885_952
+    assert graph.assumptions == (
+        "only text_config was read: what stands beside the language model is left out",
+    )
+
+
 def test_unknown_family_is_an_error() -> None:
     with pytest.raises(InputError, match="did you mean llama"):
         load_model("llama3-8b", as_family="lama")
