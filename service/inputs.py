@@ -16,7 +16,9 @@ from costmodel.layout.read import is_inline
 from costmodel.model.graph import ModelGraph
 from costmodel.model.read import load_model, model_names
 from costmodel.problem import Problem
+from costmodel.schedules.registry import schedule as schedule_kind
 from haplan_client.schema.requests import ConfigModel, GraphModel, JobDocument, Question
+from planner.targets import resolve_target
 from service.violations import Collector
 
 
@@ -31,18 +33,23 @@ class Sources:
     as_family: str | None = None
 
 
+DEFAULT_TARGET = "runner"
 BUNDLED_ONLY = Sources(files=False)
 
 
-def read_inputs(question: Question, sources: Sources) -> Problem:
-    """Model, cluster and job of a question."""
+def read_inputs(question: Question, sources: Sources, *, target: str | None = None) -> Problem:
+    """Model, cluster and job of a question; `target` is checked along with them."""
     faults = Collector()
     with faults.reading("/model"):
         model = read_model(question.model, sources)
     with faults.reading("/cluster"):
         cluster = read_cluster(question.cluster, sources)
+    with faults.reading("/job/schedule"):
+        job = read_job(question.job)
+    with faults.reading("/target"):
+        resolve_target(target or DEFAULT_TARGET)
     faults.check()
-    return Problem(model=model, cluster=cluster, job=read_job(question.job))
+    return Problem(model=model, cluster=cluster, job=job)
 
 
 def read_model(source: str | ConfigModel | GraphModel, sources: Sources) -> ModelGraph:
@@ -86,5 +93,7 @@ def known(name: str, kind: str, names: Sequence[str]) -> str:
 
 def read_job(document: JobDocument) -> Job:
     """The job as a value; `auto` becomes a free choice."""
+    if document.schedule != "auto":
+        schedule_kind(document.schedule)
     fields = {key: None if value == "auto" else value for key, value in document}
     return Job(**cast("dict[str, Any]", fields))

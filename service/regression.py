@@ -13,8 +13,8 @@ from costmodel.safe_document import load_document
 from costmodel.wire.read import validate
 from haplan_client.schema.requests import Question
 from planner.regression import Comparison, Result
-from service.inputs import Sources
-from service.usecases import DEFAULT_TARGET, plan_question
+from service.inputs import DEFAULT_TARGET, Sources
+from service.usecases import plan_question
 
 Document = dict[str, Any]
 AnyModel = TypeVar("AnyModel", bound=BaseModel)

@@ -10,14 +10,12 @@ from costmodel.step import evaluate
 from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
 from service.documents import read_plan_file
 from service.estimate_document import estimate_document
-from service.inputs import BUNDLED_ONLY, Sources, read_inputs, read_layout_source
+from service.inputs import BUNDLED_ONLY, DEFAULT_TARGET, Sources, read_inputs, read_layout_source
 from service.outcomes import TimeLimitError
 from service.violations import Collector
 
 Document = dict[str, Any]
 Progress = Callable[[float, float | None], None]
-
-DEFAULT_TARGET = "runner"
 
 
 def make_plan(request: PlanRequest) -> Document:
@@ -44,7 +42,7 @@ def plan_question(
     progress: Progress | None = None,
 ) -> Document:
     """The plan of a question, as a document."""
-    problem = read_inputs(question, sources)
+    problem = read_inputs(question, sources, target=target)
     found = planner.plan(
         problem.model,
         problem.cluster,

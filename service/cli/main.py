@@ -56,7 +56,9 @@ def run(arguments: list[str]) -> int:
 def report_error(error: Exception, arguments: Sequence[str]) -> int:
     """Say what went wrong; the answer is the exit code."""
     if isinstance(error, HaplanError):
-        report(problem_of(error).model_dump(), lines_of(named_by_option(error)), arguments)
+        report(
+            problem_of(error).model_dump(mode="json"), lines_of(named_by_option(error)), arguments
+        )
         return outcome_of(error).exit_code
     if isinstance(error, typer.TyperException):
         return report_usage(error, arguments)
@@ -80,7 +82,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def report(problem: dict[str, object], lines: Sequence[str], arguments: Sequence[str]) -> None:
     """Say on stderr what is wrong."""
     if wants_json(arguments):
-        sys.stderr.write(json.dumps({"error": problem}, indent=2, default=list) + "\n")
+        sys.stderr.write(json.dumps({"error": problem}, indent=2) + "\n")
     else:
         sys.stderr.writelines(f"haplan: {line}\n" for line in lines)
 

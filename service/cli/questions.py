@@ -9,8 +9,13 @@ from costmodel.errors import InputError
 from haplan_client.schema.requests import Question
 from service.violations import violations_of
 
-OPTIONS = {"model": "MODEL", "cluster": "CLUSTER", "layout": "--layout"}
-PART = re.compile(r"/(model|cluster|job|layout)((?:[ /].*)?)", re.DOTALL)
+OPTIONS = {
+    "model": "MODEL",
+    "cluster": "CLUSTER",
+    "layout": "--layout",
+    "target": "--target",
+}
+PART = re.compile(r"/(model|cluster|job|layout|target)((?:[ /].*)?)", re.DOTALL)
 
 
 def question_of(

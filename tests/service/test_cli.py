@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import planner
 from costmodel.errors import InputError
 from service import usecases
 from service.cli.commands import REGISTER
@@ -96,6 +98,19 @@ def test_no_plan_in_time_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) 
     assert run(PLAN) == 4
 
 
+@pytest.mark.parametrize(("reproducible", "code"), [(True, 3), (False, 4)])
+def test_what_the_clock_cut_short_is_not_called_infeasible(
+    reproducible: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(*_arguments: object, **_options: object) -> SimpleNamespace:
+        document = plan_document(status="infeasible")
+        return SimpleNamespace(layout=None, reproducible=reproducible, document=lambda: document)
+
+    monkeypatch.setattr(planner, "plan", plan)
+
+    assert run(PLAN) == code
+
+
 def test_a_bug_does_not_look_like_a_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,13 +150,14 @@ def test_all_faults_are_named_by_their_options(capsys: pytest.CaptureFixture[str
 
 
 def test_unknown_names_come_together_with_suggestions(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["plan", "lama3-70b", "hybrid", *PLAN[3:]]
+    arguments = ["plan", "lama3-70b", "hybrid", *PLAN[3:], "--target=x", "--schedule=1f2b"]
 
     assert run(arguments) == 2
-    text = capsys.readouterr().err
-    assert "MODEL" in text
-    assert "llama3-70b" in text
-    assert "CLUSTER" in text
+    lines = capsys.readouterr().err.splitlines()
+    names = [line.split()[1].removesuffix(":") for line in lines]
+    assert names == ["MODEL", "CLUSTER", "--schedule", "--target"]
+    assert "llama3-70b" in lines[0]
+    assert "1f1b" in lines[2]
 
 
 @pytest.mark.parametrize("option", [["--format", "json"], ["--format=json"]])

@@ -10,6 +10,9 @@ from service.cli.questions import option_name
 from service.outcomes import TABLE, ExitCode, lines_of, outcome_of, problem_of
 from tests.project.sources import PACKAGES, python_files, relative
 
+CAUGHT_INSIDE = {"service.api.problems", "costmodel.calibration.case"}
+"""Modules whose errors never reach a face: they carry something to their own catcher."""
+
 
 def subclasses(base: type[HaplanError]) -> Iterator[type[HaplanError]]:
     for found in base.__subclasses__():
@@ -21,9 +24,9 @@ def test_every_public_error_is_in_the_table() -> None:
     for path in python_files(*(p for p in PACKAGES if not p.startswith(("runner", "client")))):
         importlib.import_module(relative(path)[:-3].replace("/", ".").removesuffix(".__init__"))
     public = {error for error in subclasses(HaplanError) if not error.__name__.startswith("_")}
-    carriers = {error for error in public if error.__module__ == "service.api.problems"}
+    inner = {error for error in public if error.__module__ in CAUGHT_INSIDE}
 
-    assert public - carriers <= set(TABLE)
+    assert public - inner <= set(TABLE)
 
 
 @pytest.mark.parametrize("error", TABLE)
@@ -75,6 +78,7 @@ def test_lines_are_one_for_each_violation() -> None:
         ("/model", "MODEL"),
         ("/cluster/pools/0/chip", "CLUSTER /pools/0/chip"),
         ("/cluster x.yaml line 3", "CLUSTER x.yaml line 3"),
+        ("/target", "--target"),
         ("/layout/pipelines", "--layout /pipelines"),
         ("chips/x.yaml: peak", "chips/x.yaml: peak"),
     ],
