@@ -87,15 +87,18 @@ class Config:
             return None
         return self.size(key)
 
-    def number(self, *keys: str, default: float) -> float:
-        """A number under the first of these keys that is there."""
+    def number(self, *keys: str, default: float, most: float) -> float:
+        """A number above 0 and at most ``most`` under the first of these keys that is there."""
         value = self.raw(*keys)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.refuse(self._found(keys), "must be a number", "write a number")
-            return default
-        return float(value)
+        elif not 0 < value <= most:
+            self.refuse(self._found(keys), f"must be above 0 and at most {most:g}", "correct it")
+        else:
+            return float(value)
+        return default
 
     def flag(self, *keys: str, default: bool | None = None) -> bool:
         """True or false under the first of these keys that is there."""

@@ -21,6 +21,14 @@ from haplan_client.schema.graph import GraphDocument
 
 _TEXT_ONLY = "only text_config was read: what stands beside the language model is left out"
 
+_REFUSED = {
+    "minimax_m3": "two of its keys give different depths of multi-token prediction, and no "
+    "independent parameter count exists to check a reader against",
+    "step3p7": "its config leaves out the heads of window layers and the output gates, and no "
+    "independent parameter count exists to check a reader against",
+}
+"""Model types that are known and not read, with the reason."""
+
 _CATALOGUE = Path(__file__).parent / "catalogue"
 
 
@@ -121,15 +129,15 @@ def _family(document: Mapping[str, Any], as_family: str | None) -> Family:
         if as_family in known:
             return known[as_family]
         raise UnknownNameError(kind="family", name=as_family, known=families(), field="as_family")
-    model_type = document.get("model_type")
-    if isinstance(model_type, str) and model_type in family_of_type():
+    given = document.get("model_type")
+    model_type = "" if given is None else str(given)
+    if model_type in family_of_type():
         return family_of_type()[model_type]
-    raise InputError.of(
-        field="/model_type",
-        value="nothing" if model_type is None else model_type,
-        rule="must be a model type that haplan reads",
-        fix=_offer(str(model_type or "")),
-    )
+    rule = "must be a model type that haplan reads"
+    if model_type in _REFUSED:
+        rule += f" ({_REFUSED[model_type]})"
+    value = "nothing" if given is None else given
+    raise InputError.of(field="/model_type", value=value, rule=rule, fix=_offer(model_type))
 
 
 def _offer(model_type: str) -> str:

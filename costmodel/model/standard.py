@@ -121,7 +121,7 @@ def gated(config: Config, *, bias: bool = False, function: str = "silu") -> Mlp:
 
 def rotary_size(config: Config, head_dim: int, default: float) -> int:
     """Elements of each head that are rotated: a fraction of it, 0 for all."""
-    fraction = config.number("partial_rotary_factor", "rotary_pct", default=default)
+    fraction = config.number("partial_rotary_factor", "rotary_pct", default=default, most=1.0)
     return 0 if fraction == 1.0 else int(head_dim * fraction)
 
 

@@ -99,6 +99,8 @@ def texts_or_numbers() -> st.SearchStrategy[Any]:
         -1,
         0,
         1.5,
+        1e300,
+        float("inf"),
         2**50,
         "8",
         [],

@@ -186,5 +186,11 @@ def test_heads_that_do_not_divide_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["minimax-m3", "step-3.7-flash"])
 def test_models_nobody_has_counted_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="must be a model type that haplan reads"):
+    with pytest.raises(InputError, match="no independent parameter count exists"):
         load_model(name)
+
+
+@pytest.mark.parametrize("kind", [None, 7, ["llama"]])
+def test_a_model_type_that_is_no_text_is_refused(kind: object) -> None:
+    with pytest.raises(InputError, match="/model_type"):
+        changed("llama3-8b", model_type=kind)

@@ -55,7 +55,7 @@ def _width(ffn: Config, hidden: int) -> int:
     """2/3 of ``ffn_mult`` times the stream, rounded up to a multiple of 256."""
     if not ffn.has("ffn_mult"):
         ffn.refuse("ffn_mult", "is needed", "add it as a number")
-    exact = int(2 * ffn.number("ffn_mult", default=1.0) * hidden / 3)
+    exact = int(2 * ffn.number("ffn_mult", default=1.0, most=1e3) * hidden / 3)
     return -(-exact // 256) * 256
 
 
