@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from costmodel.calibration.score import Scored, Skipped
+from costmodel.calibration.case import Case
+from costmodel.calibration.score import METRICS, Scored, Skipped, score_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +57,33 @@ def reasons(skipped: Sequence[Skipped]) -> Mapping[str, int]:
     """How many cases each reason left out, most frequent first."""
     counts = Counter(s.reason for s in skipped)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def groups(cases: Iterable[Case]) -> Mapping[str, list[Case]]:
+    """Cases by source, in order; small test models apart where the case says which they are."""
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        toy = case.model.flag("toy")
+        suffix = "" if toy is None else ", small models" if toy else ", large models"
+        found.setdefault(case.source + suffix, []).append(case)
+    return found
+
+
+Document = dict[str, Any]
+
+
+def report(cases: Iterable[Case], *, min_quality: str = "B") -> dict[str, Document]:
+    """By group: rows, scored, skipped by reason, and the errors of each metric, as JSON values."""
+    return {name: _report(rows, min_quality) for name, rows in groups(cases).items()}
+
+
+def _report(cases: Sequence[Case], min_quality: str) -> Document:
+    scored, skipped = score_all(cases, min_quality=min_quality)
+    found = {metric: errors(scored, metric) for metric in METRICS}
+    return {
+        "rows": len(cases),
+        "scored": len(scored),
+        "skipped": dict(reasons(skipped)),
+        "assumed": dict(Counter(a for s in scored for a in s.assumptions)),
+        **{metric: asdict(values) for metric, values in found.items() if values is not None},
+    }
