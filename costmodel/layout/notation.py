@@ -6,8 +6,10 @@ there for the eye. Stages are virtual stages: with vp > 1 they are dealt out rou
 """
 
 from dataclasses import dataclass
+from itertools import groupby
 
 from costmodel.errors import InputError, Violation
+from costmodel.layout.split import balanced
 
 MAX_LENGTH = 4096
 """Characters of a notation, and of what it expands to times 64: a guard against ``*9999999``."""
@@ -149,23 +151,20 @@ def _mtp_last(stages: tuple[NotatedStage, ...]) -> bool:
 
 def _fix(num_layers: int, mtp: int, num_stages: int) -> str:
     """A balanced string that is legal."""
-    least, more = divmod(num_layers, num_stages)
-    inner = [f"t*{least + (i >= num_stages - more)}" for i in range(num_stages)]
-    inner = ["" if part == "t*0" else part.replace("t*1|", "t|") for part in inner]
     if num_layers < num_stages - 1:
         return "use fewer stages"
-    if num_layers == num_stages - 1:
-        inner = ["", *["t"] * num_layers]
-    runs: list[list[str | int]] = []
-    inner[0] = f"E{inner[0]}"
-    inner[-1] = f"{inner[-1]}{'m' * mtp}L"
-    for part in inner:
-        if runs and runs[-1][0] == part:
-            runs[-1] = [part, int(runs[-1][1]) + 1]
-        else:
-            runs.append([part, 1])
-    written = [f"({part}|)*{times}" if int(times) > 1 else f"{part}|" for part, times in runs]
+    # One layer fewer than stages: the first stage holds the embedding alone.
+    counts = balanced(num_layers, num_stages)
+    stages = [_letters("t", count) for count in counts]
+    stages[0] = f"E{stages[0]}"
+    stages[-1] = f"{stages[-1]}{_letters('m', mtp)}L"
+    runs = [(stage, len(list(group))) for stage, group in groupby(stages)]
+    written = [f"({stage}|)*{times}" if times > 1 else f"{stage}|" for stage, times in runs]
     return f"for example {''.join(written).removesuffix('|')}"
+
+
+def _letters(symbol: str, count: int) -> str:
+    return symbol * count if count < 2 else f"{symbol}*{count}"
 
 
 def notation_warnings(stages: tuple[NotatedStage, ...]) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from haplan_client.schema.layout import (
     StageDocument,
 )
 
+MAX_STAGES = 2048
+"""Stages of all pipelines that are written out."""
 PLAN_SCHEMA = "haplan.plan/"
 SWITCHES = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 WORDS = ("recompute", "schedule", "pools", "outer", "layers", "layout")
@@ -56,6 +58,10 @@ def layout_of(problem: Problem, document: Mapping[str, object]) -> Layout:
     if str(document.get("schema", "")).startswith(PLAN_SCHEMA):
         document = {key: document[key] for key in ("pipelines", "schedule") if key in document}
     checked = validate(LayoutDocument, document)
+    stages = sum(len(pipeline.stages) for pipeline in checked.pipelines)
+    if stages > MAX_STAGES:
+        rule, fix = f"must have at most {MAX_STAGES} stages", "use `count` for equal pipelines"
+        raise InputError.of(field="/pipelines", value=stages, rule=rule, fix=fix)
     return Layout(
         pipelines=tuple(_pipeline(problem, p) for p in checked.pipelines),
         schedule=Schedule(

@@ -114,6 +114,17 @@ def mtp_after_layers(problem: Problem, layout: Layout) -> Iterator[Violation]:
             yield place.broken("mtp", rule, f"write mtp {depth} on the last stage", place.stage.mtp)
 
 
+def mtp_together(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """All multi-token prediction is on one stage: it is priced as a whole."""
+    depth = len(problem.model.mtp)
+    for d in range(len(layout.pipelines)):
+        holders = [p for p in places(layout) if p.pipeline == d and p.stage.mtp > 0]
+        for place in holders[:-1]:
+            rule = "must be on one stage"
+            fix = f"write mtp 0 here and mtp {depth} in {holders[-1].path}"
+            yield place.broken("mtp", rule, fix, place.stage.mtp)
+
+
 def known_schedule(problem: Problem, layout: Layout) -> Iterator[Violation]:
     """The schedule is registered, and several chunks a stage need an interleaved one."""
     del problem
@@ -166,6 +177,7 @@ STRUCTURE_RULES = (
     head_last,
     mtp_complete,
     mtp_after_layers,
+    mtp_together,
     known_schedule,
     chunks_match_schedule,
     whole_groups,

@@ -7,12 +7,14 @@ from math import lcm
 from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.values import Pool
 from costmodel.layout.notation import NotatedStage, check_notation, read_notation
-from costmodel.layout.rule_tools import advice, alternatives, divisors, nearest
+from costmodel.layout.rule_tools import alternatives, divisors, nearest
 from costmodel.layout.split import balanced, dealt, described, with_ends
 from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
 from costmodel.problem import Problem
 
 EVEN = "even"
+MAX_STAGES = 4096
+"""Virtual stages of one pipeline: far above any model's layers, and quick to refuse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +199,9 @@ def _stage(chunks: tuple[tuple[int, int], ...], notated: tuple[NotatedStage, ...
 def _counts(problem: Problem, uniform: Uniform, broken: list[Violation]) -> tuple[int, ...]:
     """Layers of each virtual stage."""
     total, parts = problem.model.num_layers, uniform.pp * uniform.vp
+    if parts > MAX_STAGES:
+        rule, fix = f"x vp must be at most {MAX_STAGES}", f"use at most {total} for {total} layers"
+        raise InputError.of(field="/pp", value=uniform.pp, rule=rule, fix=fix)
     if uniform.layers not in (None, EVEN):
         return _explicit(uniform, total, parts)
     if uniform.first is not None or uniform.last is not None:
@@ -293,9 +298,9 @@ def _whole_pipelines(
         spread += [(count, (pool.name,) * uniform.pp)] * (count > 0)
     if left == 0:
         return tuple(spread), ()
-    legal = range(uniform.replicas, (wanted - left) * uniform.replicas + 1, uniform.replicas)
+    most = (wanted - left) * uniform.replicas
     rule = f"pipelines of {each} chips must fit into whole pools"
-    fix = advice("dp", uniform.dp, legal)
+    fix = f"use dp {most}" if most else "lower tp, cp or pp"
     return _first_pool(uniform, pools), (
         Violation(field="/dp", value=uniform.dp, rule=rule, fix=fix),
     )

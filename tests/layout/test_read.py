@@ -123,6 +123,14 @@ def test_uniform_layout_on_one_pool() -> None:
     assert (option.recompute, option.sequence_parallel) == ("full", True)
 
 
+def test_document_of_too_many_stages_is_refused() -> None:
+    stages = [stage_document(chunks=[[i, i + 1]]) for i in range(1500)]
+    pipeline = {"microbatches": 1, "stages": stages}
+
+    with pytest.raises(InputError, match="must have at most 2048 stages"):
+        load_layout(problem(), {"pipelines": [pipeline, pipeline]})
+
+
 def test_stages_lie_over_the_pools_in_order() -> None:
     layout = load_layout(problem(where=TWO_POOLS), "tp=8,pp=3,dp=2,mbs=1")
 
@@ -220,6 +228,8 @@ def test_layers_may_be_given(line: str, layers: list[int]) -> None:
         ("pp=2,zero=4", "/zero"),
         ("pp=2,recompute=some", "/recompute"),
         ("tp=99999999999999999999", "/tp"),
+        ("pp=4000,vp=4000", "x vp must be at most 4096"),
+        ("pp=3,tp=8,outer=dp,dp=1", "lower tp, cp or pp"),
     ],
 )
 def test_bad_lines_say_what_to_write(line: str, fault: str) -> None:

@@ -179,6 +179,13 @@ BROKEN = (
         fix="write mtp 1 on the last stage",
     ),
     Broken(
+        rule="mtp_together",
+        layout=lambda: change_stage(base(SPARSE), 0, mtp=1),
+        graph=SPARSE,
+        field=f"{STAGE}/0/mtp",
+        fix="write mtp 0 here and mtp 1 in /pipelines/0/stages/1",
+    ),
+    Broken(
         rule="known_schedule",
         layout=lambda: scheduled("1f1bb", 1),
         field="/schedule/kind",
