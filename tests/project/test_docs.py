@@ -79,3 +79,10 @@ def test_every_path_is_documented() -> None:
     paths: dict[str, object] = create_app(Settings(database="sqlite://")).openapi()["paths"]
 
     assert {path for path in paths if f" {path}`" not in text} == set()
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+
+    assert {page for page in pages if f"({page})" not in index} == set()

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from haplan_client.schema.requests import Question
 from service.cli import options
-from service.cli.output import Format, emit, progress
+from service.cli.output import Document, Format, emit, progress
 from service.cli.questions import question_of
 from service.outcomes import ExitCode
 
@@ -45,9 +46,7 @@ def plan_command(
 
     Exit code 3 says that no layout fits, 4 that the time limit came before any plan.
     """
-    from service.cli.text.plan_text import progress_text, show_plan
-    from service.inputs import Sources
-    from service.usecases import plan_question
+    from service.cli.text.plan_text import show_plan
 
     question = question_of(
         model,
@@ -60,13 +59,24 @@ def plan_command(
         schedule=schedule,
         recompute=recompute,
     )
-    with progress(f"planning {model} on {cluster}") as say:
-        document = plan_question(
-            question,
-            target=target,
-            time_limit_s=time_limit,
-            sources=Sources(as_family=as_family),
-            progress=lambda elapsed_s, best_s: say(progress_text(elapsed_s, time_limit, best_s)),
-        )
+    document = planned(question, target, time_limit, as_family)
     emit(document, show_plan, output_format=output_format, path=output)
     return ExitCode.INFEASIBLE if document["status"] == "infeasible" else ExitCode.OK
+
+
+def planned(
+    question: Question, target: str, time_limit_s: float, as_family: str | None
+) -> Document:
+    """The plan; a person who watches sees how the search goes."""
+    from service.cli.text.plan_text import progress_text
+    from service.inputs import Sources
+    from service.usecases import plan_question
+
+    with progress(f"planning {question.model} on {question.cluster}") as say:
+        return plan_question(
+            question,
+            target=target,
+            time_limit_s=time_limit_s,
+            sources=Sources(as_family=as_family),
+            progress=lambda elapsed_s, best_s: say(progress_text(elapsed_s, time_limit_s, best_s)),
+        )
