@@ -2,7 +2,8 @@
 
 from costmodel.job import Job
 from planner.document import read_plan
+from planner.explanation import explain
 from planner.spine import plan
 from planner.values import Plan
 
-__all__ = ["Job", "Plan", "plan", "read_plan"]
+__all__ = ["Job", "Plan", "explain", "plan", "read_plan"]

@@ -64,7 +64,7 @@ def work_bound(instance: Instance) -> float:
         b_eq=counts * float(instance.batch),
         bounds=(0, None),
     )
-    return float(answer.fun) * (1 - SLACK)
+    return float(answer.fun or 0.0) * (1 - SLACK)
 
 
 def bound_for(instance: Instance, step_time_s: float, *, optimal: bool) -> Bound:

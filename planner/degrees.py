@@ -1,4 +1,4 @@
-"""Degrees of a stage: options that differ only in ZeRO and recompute mode, which balancing picks."""
+"""Degrees of a stage: its options up to ZeRO and recompute mode, which balancing picks."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -260,10 +260,14 @@ def _read_nodes(document: Mapping[str, Any]) -> NodeTable:
 
 
 def _read_group(group: Mapping[str, Any]) -> Group:
-    return Group(**{**group, "stages": tuple((d, i) for d, i in group["stages"])})
+    fields_of: dict[str, Any] = dict(group)
+    fields_of["stages"] = tuple((d, i) for d, i in group["stages"])
+    return Group(**fields_of)
 
 
 def _read_shortfall(shortfall: Mapping[str, Any] | None) -> Shortfall | None:
     if shortfall is None:
         return None
-    return Shortfall(**{**shortfall, "changes": tuple(shortfall["changes"])})
+    fields_of: dict[str, Any] = dict(shortfall)
+    fields_of["changes"] = tuple(shortfall["changes"])
+    return Shortfall(**fields_of)

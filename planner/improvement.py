@@ -79,10 +79,11 @@ def _reshaped(instance: Instance, draft: Draft) -> list[Draft]:
         *shifted_layers(old),
         *changed_modes(instance, old),
     }
-    key = lambda t: (makespan(instance, t, slowest.microbatches), t.rows, t.cuts)  # noqa: E731
-    now = makespan(instance, old, slowest.microbatches)
-    ranked = sorted((t for t in options if key(t)[0] <= now * 1.002), key=key)
-    return [with_template(draft, old, t) for t in ranked]
+    m = slowest.microbatches
+    limit = makespan(instance, old, m) * 1.002
+    timed = [(makespan(instance, t, m), t.rows, t.cuts) for t in options]
+    ranked = sorted(entry for entry in timed if entry[0] <= limit)
+    return [with_template(draft, old, Template(rows=rows, cuts=cuts)) for _, rows, cuts in ranked]
 
 
 def _rebalanced(instance: Instance, draft: Draft) -> list[Draft]:
@@ -126,7 +127,7 @@ def improve(
     """Hill climbing until no tried move helps; the draft, its score and the evaluations spent."""
     evaluated = 0
     for _ in range(MAX_ROUNDS):
-        moves = _rebalanced(instance, draft)[:2] + _reshaped(instance, draft)[:TRIED_PER_ROUND]
+        moves = _rebalanced(instance, draft)[:2] + _reshaped(instance, draft)
         for candidate in moves:
             trial = instance.evaluate(layout_of(instance, candidate))
             evaluated += 1

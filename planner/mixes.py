@@ -70,7 +70,7 @@ def _relaxed(columns: tuple[Column, ...], chips: FloatArray, budget_s: float) ->
         -gain, A_ub=np.array([c.chips for c in columns]).T, b_ub=chips, bounds=(0, None)
     )
     copies: FloatArray = np.asarray(answer.x, dtype=np.float64)
-    return np.append(copies, -float(answer.fun))
+    return np.append(copies, -float(answer.fun or 0.0))
 
 
 def _bracket(instance: Instance, columns: tuple[Column, ...]) -> tuple[float, FloatArray] | None:
@@ -118,13 +118,13 @@ def _copies(
     used = [model.new_bool_var(f"used_{k}") for k in range(len(columns))]
     for pool, limit in enumerate(instance.chips):
         needs = [int(col.chips[pool]) for col in columns]
-        model.add(cp_model.LinearExpr.weighted_sum(copies, needs) <= int(limit))
+        model.add(_weighted(copies, needs) <= int(limit))
     for count, flag, top in zip(copies, used, most, strict=True):
         model.add(count <= top * flag)
     model.add(sum(used) <= instance.space.template_limit)
     gains = [m * col.samples for col, m in zip(columns, microbatches, strict=True)]
-    model.add(cp_model.LinearExpr.weighted_sum(copies, gains) >= instance.batch)
-    model.maximize(cp_model.LinearExpr.weighted_sum(copies, gains))
+    model.add(_weighted(copies, gains) >= instance.batch)
+    model.maximize(_weighted(copies, gains))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
@@ -132,6 +132,11 @@ def _copies(
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     return [int(solver.value(count)) for count in copies]
+
+
+def _weighted(variables: list[cp_model.IntVar], weights: list[int]) -> cp_model.LinearExpr:
+    """``sum_k weights[k] variables[k]``."""
+    return cp_model.LinearExpr.weighted_sum(variables, weights)  # pyright: ignore[reportUnknownMemberType]
 
 
 def trim(instance: Instance, draft: Draft) -> Draft | None:

@@ -82,7 +82,9 @@ def _chains(instance: Instance, watch: Watch) -> Iterator[tuple[str, Draft]]:
     slowest = slowest_pool(instance)
     subsets: list[tuple[list[Outline], int]] = [(sketches, BALANCED)]
     if len(instance.chips) > 1:
-        singles = [[s for s in sketches if s.pools == {k}] for k in range(len(instance.chips))]
+        singles = [
+            [s for s in sketches if s.pools == frozenset((k,))] for k in range(len(instance.chips))
+        ]
         without = [s for s in sketches if slowest not in s.pools]
         subsets += [(subset, BALANCED // 8) for subset in (*singles, without)]
     chosen: dict[Draft, None] = {}

@@ -10,7 +10,7 @@ from costmodel.model.read import read_config
 from costmodel.problem import Problem
 from planner.space import Space
 
-EFFICIENCY = dict.fromkeys(COLLECTIVES, 0.8)
+EFFICIENCY: dict[str, float] = dict.fromkeys(COLLECTIVES, 0.8)
 
 
 def tiny_model(num_layers: int, *, hidden: int = 2048, tied: bool = False) -> ModelGraph:
