@@ -20,7 +20,7 @@ INTRODUCTION = """# User reports as tests
 
 What people who plan parallel training ran into, from public threads, and the verdict that haplan
 gives. Every row with a verdict is a test in `tests/reports/`; where a row or a part of it is none,
-the reason stands instead.
+the reason stands instead. Reports on FLOPs are tests of the model graph (`tests/model/`).
 """
 
 
