@@ -11,7 +11,7 @@ from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
 from service.documents import read_plan_file
 from service.estimate_document import estimate_document
 from service.inputs import BUNDLED_ONLY, DEFAULT_TARGET, Sources, read_inputs, read_layout_source
-from service.outcomes import TimeLimitError
+from service.outcomes import PolicyError, TimeLimitError
 from service.violations import Collector
 
 Document = dict[str, Any]
@@ -69,9 +69,17 @@ def estimate_question(
     return estimate_document(problem, evaluate(problem, found))
 
 
+def explain_plan(path: Path) -> Document:
+    """Why a stored plan is what it is, as a document."""
+    return planner.explain(planner.read_plan(read_plan_file(path))).document()
+
+
 def validate_plan(path: Path, *, max_ranks: int) -> Document:
     """Execute a reduced plan; needs torch."""
     document = read_plan_file(path)
     import runner
 
-    return runner.validate(document, max_ranks=max_ranks)
+    try:
+        return dict(runner.validate(document, max_ranks=max_ranks))
+    except runner.ExecutionError as error:
+        raise PolicyError(str(error)) from error

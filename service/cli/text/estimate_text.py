@@ -89,4 +89,4 @@ def time_table(stages: list[Document]) -> Table:
 
 def stage_name(stage: Document) -> str:
     """Pipeline, stage and pool."""
-    return f"{stage['pipeline'] + 1}.{stage['stage']} {stage['pool']}"
+    return f"{stage['pipeline']}.{stage['stage']} {stage['pool']}"

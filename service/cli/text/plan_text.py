@@ -101,7 +101,7 @@ def pipeline_table(index: int, pipeline: Document) -> Table:
     """One kind of pipeline: a row for each stage."""
     times = "time" if pipeline["count"] == 1 else "times"
     title = (
-        f"Pipeline {index + 1}: {pipeline['count']} {times}, "
+        f"Pipeline {index}: {pipeline['count']} {times}, "
         f"{pipeline['microbatches']} micro-batches each"
     )
     rows = [stage_cells(number, stage) for number, stage in enumerate(pipeline["stages"])]

@@ -12,7 +12,6 @@ Document = dict[str, Any]
 
 def show_validation(report: Document) -> RenderableType:
     """The verdict, then what was compared."""
-    traffic = report["traffic_bytes"]
     verdict = (
         Text("the plan runs and computes what one process computes", style="bold green")
         if report["ok"]
@@ -22,7 +21,7 @@ def show_validation(report: Document) -> RenderableType:
         ("ranks", str(report["ranks"])),
         ("loss", f"largest difference {report['loss_max_abs_diff']:.2e}"),
         ("gradients", f"largest relative difference {report['grad_max_rel_diff']:.2e}"),
-        ("traffic", f"{total(traffic['observed']):,} bytes, {agreement(traffic)}"),
+        ("traffic", traffic_text(report["traffic_bytes"])),
     ]
     return Group(
         verdict,
@@ -33,15 +32,15 @@ def show_validation(report: Document) -> RenderableType:
     )
 
 
-def agreement(traffic: Document) -> str:
-    """Whether the prediction was right."""
-    if traffic["observed"] == traffic["predicted"]:
-        return "as predicted"
-    return f"predicted {total(traffic['predicted']):,}"
+def traffic_text(traffic: Document) -> str:
+    """Bytes by kind of group; a prediction is shown where it was wrong."""
+    predicted, observed = traffic["predicted"], traffic["observed"]
+    names = sorted({*predicted, *observed})
+    kinds = [kind_text(name, predicted.get(name, 0), observed.get(name, 0)) for name in names]
+    verdict = "as predicted" if predicted == observed else "not as predicted"
+    return f"{sum(observed.values()):,} bytes, {verdict}: {', '.join(kinds) or 'none'}"
 
 
-def total(traffic: object) -> int:
-    """A number, or the sum over groups."""
-    if isinstance(traffic, dict):
-        return sum(total(value) for value in traffic.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return int(traffic) if isinstance(traffic, int | float) else 0
+def kind_text(name: str, predicted: int, observed: int) -> str:
+    """Bytes of one kind of group."""
+    return f"{name} {observed:,}" + ("" if observed == predicted else f" (not {predicted:,})")
