@@ -44,10 +44,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCosts:
-    """One block; ``logit_bytes`` are its transient logits, arrays of shape (O,)."""
+    """One block; arrays of shape (O,).
+
+    transient_bytes: short-lived, ``logit_bytes`` and ``gradient_bytes`` apart. gradient_bytes:
+    2-byte weight gradients on their way to the accumulated ones.
+    """
 
     terms: Terms
     transient_bytes: FloatArray
+    gradient_bytes: FloatArray
     logit_bytes: FloatArray
 
 
@@ -75,7 +80,7 @@ def setting_of(
 
 def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
     """Costs of one block whose stream has ``length`` tokens a sequence."""
-    local = local_shares(setting.options, setting.job, length)
+    local, efficiency = local_shares(setting.options, setting.job, length), setting.efficiency
     work = _compute(block, local, setting)
     tp, cp, ep = _communication(block, local, setting, work.attention_s)
     again = setting.full
@@ -101,8 +106,9 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
     )
     return BlockCosts(
         terms=terms,
-        transient_bytes=_transient(block, local, setting, kept, dense),
-        logit_bytes=setting.efficiency.logit_bytes * work.logits,
+        transient_bytes=_transient(block, local, setting, kept),
+        gradient_bytes=2.0 * (dense if efficiency.fused_gradients else _largest(block, local)),
+        logit_bytes=efficiency.logit_bytes * work.logits,
     )
 
 
@@ -139,16 +145,14 @@ def _compute(block: Block, local: Local, setting: Setting) -> _Compute:
     )
 
 
-def _transient(
-    block: Block, local: Local, setting: Setting, kept: FloatArray, dense: FloatArray
-) -> FloatArray:
+def _transient(block: Block, local: Local, setting: Setting, kept: FloatArray) -> FloatArray:
     """Short-lived bytes of one layer.
 
-    One op's gradients, a 2-byte buffer per dense weight (fused weight-gradient accumulation makes
-    one per weight shape), and under full recomputation the layer's activations made again.
+    One op's gradients, and under full recomputation the layer's activations made again.
     """
-    again = setting.full * np.maximum(activations.kept_bytes(block, local) - kept, 0.0)
-    return activations.transient_bytes(block, local) + 2.0 * dense + again
+    whole = setting.job.activation_bytes / 2.0 * activations.kept_bytes(block, local)
+    again = setting.full * np.maximum(whole - kept, 0.0)
+    return activations.transient_bytes(block, local) + again
 
 
 def _communication(
@@ -188,3 +192,14 @@ def parameters_per_chip(block: Block, local: Local) -> tuple[FloatArray, FloatAr
             else:
                 dense = dense + local_size(op, block, weight.dims, local)
     return dense, expert
+
+
+def _largest(block: Block, local: Local) -> FloatArray:
+    """Elements of the block's largest dense weight on one chip."""
+    sizes = [
+        local_size(op, block, weight.dims, local)
+        for op in block.ops
+        for weight in op.weights
+        if op.kind != "experts"
+    ]
+    return np.max([local.none, *sizes], axis=0)

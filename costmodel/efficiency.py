@@ -31,6 +31,9 @@ class Efficiency:
     p2p_exposed_latency_s: added to each transfer between stages.
     optimizer_bytes_per_parameter: memory traffic of the update.
     step_overhead_s: fixed cost of one step; microbatch_overhead_s: of one micro-batch.
+    fused_gradients: the product of a weight's gradient adds to the accumulated one itself; its
+        2-byte dummy result, one per weight shape, lives on (Transformer Engine). Otherwise every
+        gradient is made and added, one at a time.
     logit_bytes: memory per logit on the last stage. fixed_memory_bytes: context, workspaces and
         communicator buffers of one chip.
     """
@@ -57,6 +60,7 @@ class Efficiency:
     optimizer_bytes_per_parameter: float = 34.0
     step_overhead_s: float = 0.010
     microbatch_overhead_s: float = 0.0
+    fused_gradients: bool = True
     logit_bytes: float = 8.0
     fixed_memory_bytes: float = 1e9
 

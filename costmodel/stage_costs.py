@@ -42,9 +42,12 @@ def stage_table(
         embedding=_total([c.terms for c in ends["embedding"]], none),
         head=_total([c.terms for c in ends["head"]], none),
         mtp=_total([c.terms for c in ends["mtp"]], none),
-        transient_bytes=np.stack([entry.transient_bytes for entry in layers], axis=1),
+        transient_bytes=np.stack(
+            [entry.transient_bytes + entry.gradient_bytes for entry in layers], axis=1
+        ),
         embedding_transient_bytes=_peak(ends["embedding"], none),
-        head_transient_bytes=_peak(ends["head"] + ends["mtp"], none),
+        head_transient_bytes=_peak(ends["head"] + ends["mtp"], none)
+        + _standing_gradients(layers, efficiency, none),
         tied_parameters=_tied_parameters(model, setting),
         boundary_bytes=_boundary_bytes(model, setting),
         fixed_bytes=none + efficiency.fixed_memory_bytes,
@@ -108,6 +111,7 @@ def _with_boundaries(
             BlockCosts(
                 terms=_total([p.terms for p in parts], none),
                 transient_bytes=np.max([p.transient_bytes for p in parts], axis=0),
+                gradient_bytes=sum((p.gradient_bytes for p in parts), none),
                 logit_bytes=none,
             )
         )
@@ -127,4 +131,18 @@ def _prefix(parts: list[Terms], none: FloatArray) -> Terms:
 
 
 def _peak(parts: list[BlockCosts], none: FloatArray) -> FloatArray:
-    return np.max([none, *(p.transient_bytes + p.logit_bytes for p in parts)], axis=0)
+    sums = (p.transient_bytes + p.gradient_bytes + p.logit_bytes for p in parts)
+    return np.max([none, *sums], axis=0)
+
+
+def _standing_gradients(
+    layers: list[BlockCosts], efficiency: Efficiency, none: FloatArray
+) -> FloatArray:
+    """What the layers' dummy weight gradients hold while the head runs on the same stage.
+
+    One buffer for each weight shape outlives the layer that asked for it, so the largest layer's
+    stand beside the head's own.
+    """
+    if not efficiency.fused_gradients:
+        return none
+    return np.max([none, *(layer.gradient_bytes for layer in layers)], axis=0)

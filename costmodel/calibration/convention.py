@@ -29,6 +29,7 @@ class Convention:
     tied: input and output embedding are one, where not stated.
     vocab_divisor: padding of the vocabulary over tp.
     logit_bytes: largest bytes alive per logit during the loss.
+    fused_gradients: as in ``Efficiency``.
     split_by_work: layers are spread over the stages by their weights and the head's, so that a
         stage ends with the layer that passes its share; else evenly.
     rank: whose memory is printed: of the first stage, of the last, or of the worst.
@@ -46,6 +47,7 @@ class Convention:
     tied: bool = False
     vocab_divisor: int = 128
     logit_bytes: float = 8.0
+    fused_gradients: bool = True
     split_by_work: bool = False
     rank: str = WORST_RANK
     allocated: bool = True
@@ -85,15 +87,18 @@ MEGATRON_CI = replace(
     vocab=50257,
     rank=LAST_RANK,
     deterministic=True,
+    fused_gradients=False,
     fused_attention=True,
     transformer_engine=True,
 )
 """Megatron-LM's functional tests (``tests/functional_tests/test_cases/*/model_config.yaml``):
-GPT-2's vocabulary, dropout at its default of 0.1. Memory is ``torch.cuda.memory_allocated`` as
-written to TensorBoard, hence by the last rank (``megatron/training/global_vars.py``)."""
+GPT-2's vocabulary, dropout at its default of 0.1, ``--no-gradient-accumulation-fusion``. Memory
+is ``torch.cuda.memory_allocated`` as written to TensorBoard, hence by the last rank
+(``megatron/training/global_vars.py``)."""
 
 NANOTRON = Convention(
     fused_gate=False,
+    fused_gradients=False,
     vocab_divisor=1,
     split_by_work=True,
     rank=FIRST_RANK,

@@ -91,7 +91,10 @@ def evaluate_case(reading: Reading) -> Evaluation:
     model = model_of(reading)
     cluster = cluster_of(reading)
     layout = layout_of(reading, job, model.num_layers)
-    efficiency = replace(DEFAULT_EFFICIENCY, logit_bytes=reading.convention.logit_bytes)
+    how = reading.convention
+    efficiency = replace(
+        DEFAULT_EFFICIENCY, logit_bytes=how.logit_bytes, fused_gradients=how.fused_gradients
+    )
     problem = Problem(model=model, cluster=cluster, job=job, efficiency=efficiency)
     return evaluate(problem, layout)
 

@@ -1,5 +1,7 @@
 """Kept bytes as older software runs a layer: Korthikanti et al. 2022 (arXiv 2205.05198)."""
 
+from dataclasses import replace
+
 import pytest
 
 from costmodel.activations import kept_bytes
@@ -12,6 +14,7 @@ from costmodel.local import local_shares
 from costmodel.model.graph import Block
 from costmodel.model.ops.registry import work_of
 from costmodel.model.read import load_model
+from costmodel.stage_costs import stage_table
 from tests.costmodel.cases import problem
 
 GPT = {
@@ -92,3 +95,24 @@ def test_a_bias_is_added_in_passing() -> None:
     assert work.backward_bytes is not None
     assert float(work.memory_bytes[0]) == 0.0
     assert float(work.backward_bytes[0]) == 2 * S * block.elements(block.tensors[bias.name])
+
+
+def test_dummy_gradients_of_a_layer_stand_beside_those_of_the_head() -> None:
+    """One 2-byte buffer a weight shape with fused accumulation, else one weight at a time."""
+    case, options = problem(), [StageOption(pool="p", tp=8)]
+    fused, apart = (
+        stage_table(
+            case.model,
+            case.cluster,
+            case.job,
+            options,
+            replace(DEFAULT_EFFICIENCY, fused_gradients=fused_gradients),
+        )
+        for fused_gradients in (True, False)
+    )
+    layer = float(fused.layers.dense_parameters[0, 1])
+    head = float(fused.head.dense_parameters[0])
+    largest = head - case.model.blocks["head"].dims["hidden"]
+    more = float(fused.head_transient_bytes[0] - apart.head_transient_bytes[0])
+
+    assert more == pytest.approx(2.0 * (layer + head - largest))
