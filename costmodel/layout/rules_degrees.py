@@ -21,10 +21,10 @@ ZERO_STAGES = (0, 1, 2, 3)
 POSITIVE = ("tp", "cp", "ep", "etp", "replicas", "micro_batch_size")
 
 NAMES = {
-    "heads": "attention heads",
-    "kv_heads": "kv heads (replicating them is not offered)",
-    "ffn": "width of the feed-forward part",
-    "shared_ffn": "width of the shared experts",
+    "heads": "{} attention heads",
+    "kv_heads": "{} kv heads (replicating them is not offered)",
+    "ffn": "feed-forward width {}",
+    "shared_ffn": "shared experts' width {}",
 }
 
 
@@ -67,7 +67,8 @@ def tp_divides_model(problem: Problem, layout: Layout) -> Iterator[Violation]:
         for dim, sizes in dims.items():
             for size in sizes:
                 if size % place.option.tp:
-                    rule = f"must divide the {size} {NAMES.get(dim, dim)} of {problem.model.name}"
+                    what = NAMES.get(dim, f"{dim} dimension of {{}}").format(size)
+                    rule = f"must divide the {what} of {problem.model.name}"
                     yield place.broken("tp", rule, advice("tp", place.option.tp, legal))
 
 
@@ -108,7 +109,7 @@ def sequence_parallel_splits(problem: Problem, layout: Layout) -> Iterator[Viola
         option = place.option
         unit = option.tp * option.cp
         if option.sequence_parallel and option.tp > 1 and length % unit:
-            rule = f"must divide the {length} tokens of a sequence over cp {option.cp} x tp"
+            rule = f"x cp {option.cp} must divide the {length} tokens of a sequence"
             legal = divisors(length // option.cp) if length % option.cp == 0 else ()
             padded = -(-length // unit) * unit
             fix = f"{advice('tp', option.tp, legal)}, or pad the sequence to {padded}"

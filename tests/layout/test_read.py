@@ -87,7 +87,7 @@ def test_ends_and_sequence_parallelism_follow_from_position_and_tp() -> None:
 
 
 def test_misspelt_and_mistyped_fields_come_at_once() -> None:
-    bad = document(stage_document(replica=2, tp="8", zero=5), micro_batches=3)
+    bad = document(stage_document(replica=2, tp="8", zero="1"), micro_batches=3)
     found = "\n".join(faults(problem(), bad))
 
     assert (
@@ -96,6 +96,21 @@ def test_misspelt_and_mistyped_fields_come_at_once() -> None:
     assert "/pipelines/0/stages/0/tp" in found
     assert "/pipelines/0/stages/0/zero" in found
     assert "/pipelines/0/micro_batches: is not a field here" in found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "tp=3,zero=7,recompute=some",
+        document(stage_document(tp=3, zero=7, recompute={"mode": "some"})),
+    ],
+)
+def test_values_out_of_range_do_not_hide_other_rules(source: Any) -> None:
+    found = "\n".join(faults(problem(where=ONE_POOL), source))
+
+    assert "must divide the 16 attention heads" in found
+    assert "must be a ZeRO stage, 0 to 3, got 7; use zero 3" in found
+    assert "must be a known recompute mode, got 'some'" in found
 
 
 def test_layout_files_are_read(tmp_path: Path) -> None:

@@ -377,7 +377,7 @@ def test_each_violated_dimension_is_named() -> None:
 
     assert "16 attention heads" in text
     assert "8 kv heads" in text
-    assert "4096 width of the feed-forward part" in text
+    assert "feed-forward width 4096" in text
 
 
 def test_equal_faults_of_stages_are_told_once() -> None:

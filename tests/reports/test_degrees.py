@@ -108,7 +108,7 @@ def test_every_dimension_that_does_not_divide_is_named() -> None:
 
     assert "must divide the 10 attention heads" in fault
     assert "must divide the 5 kv heads" in fault
-    assert "must divide the 4096 width" in fault
+    assert "must divide the feed-forward width 4096" in fault
 
 
 @report("33")

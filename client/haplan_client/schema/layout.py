@@ -13,6 +13,8 @@ MAX_STAGES = 4096
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Degree = Annotated[int, Field(ge=1, le=2**24)]
 Layer = Annotated[int, Field(ge=0, le=2**24)]
+Zero = Annotated[int, Field(ge=0, le=2**24, description="0 to 3")]
+"""Wider than what is legal, so that the rules on layouts can name all that is wrong at once."""
 Range = Annotated[list[Layer], Field(min_length=2, max_length=2)]
 
 
@@ -23,7 +25,7 @@ class _Document(BaseModel):
 class RecomputeDocument(_Document):
     """What the backward pass computes again."""
 
-    mode: Literal["none", "selective", "full"] = "none"
+    mode: Name = Field(default="none", examples=["none", "selective", "full"])
 
 
 class StageDocument(_Document):
@@ -46,7 +48,7 @@ class StageDocument(_Document):
     etp: Degree = 1
     replicas: Degree = Field(default=1, description="data parallelism inside the stage")
     micro_batch_size: Degree = 1
-    zero: Annotated[int, Field(ge=0, le=3)] = 1
+    zero: Zero = 1
     recompute: RecomputeDocument = RecomputeDocument()
     forward_s: float | None = None
     backward_s: float | None = None
@@ -91,8 +93,8 @@ class InlineLayout(_Document):
     etp: Degree = 1
     dp: Degree = 1
     mbs: Degree | None = Field(default=None, description="the job's micro-batch size, or 1")
-    zero: Annotated[int, Field(ge=0, le=3)] = 1
-    recompute: Literal["none", "selective", "full"] | None = None
+    zero: Zero = 1
+    recompute: Name | None = Field(default=None, examples=["none", "selective", "full"])
     sp: bool | None = Field(
         default=None, description="sequence parallelism; where tp > 1 by default"
     )
