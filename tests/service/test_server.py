@@ -36,8 +36,8 @@ def test_the_client_reads_the_catalogue(server: str) -> None:
 
 def test_a_plan_is_made_in_a_process_and_kept(server: str) -> None:
     with Client(server) as client:
-        plan = client.plan(**QUESTION)
-        again = client.plan(**QUESTION)
+        plan = client.plan(**QUESTION, time_limit_s=60)
+        again = client.plan(**QUESTION, time_limit_s=60)
 
         assert plan["status"] in ("optimal", "feasible")
         assert plan["id"] == again["id"]
@@ -47,7 +47,7 @@ def test_a_plan_is_made_in_a_process_and_kept(server: str) -> None:
 
 def test_a_plan_estimates_to_itself(server: str) -> None:
     with Client(server) as client:
-        plan = client.plan(**QUESTION)
+        plan = client.plan(**QUESTION, time_limit_s=60)
         layout = {key: plan[key] for key in ("schedule", "pipelines")}
         estimate = client.estimate(**QUESTION, layout=layout)
 
