@@ -59,7 +59,7 @@ def _read_ratios(config: Config, layers: int, depth: int) -> list[int]:
     if ratios is None or len(ratios) < layers:
         config.refuse("compress_ratios", f"must have {layers} entries", "add one for each layer")
         return [0] * (layers + depth)
-    if any(ratio not in _NAMES for ratio in ratios):
+    if not all(isinstance(ratio, int) and ratio in _NAMES for ratio in ratios):
         config.refuse("compress_ratios", "must hold 0, 4 and 128", "correct the ratios")
         return [0] * (layers + depth)
     return [*ratios[:layers], *(ratios[layers:] + [0] * depth)[:depth]]
