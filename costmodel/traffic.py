@@ -207,11 +207,18 @@ def _block_before(graph: ModelGraph, pipeline: Pipeline, stage: int) -> Block:
 
 
 def _gradient_bytes(group: GradientGroup, width: Widths) -> int:
-    """All-reduce of the gradients; with ZeRO reduce-scatter, then all-gather of the weights."""
+    """All-reduce of the gradients, or with ZeRO reduce-scatters of them and gathers of weights.
+
+    ZeRO 1: one scatter, one gather of the new weights. ZeRO 2: a scatter after every micro-batch,
+    as no rank keeps whole gradients. ZeRO 3: also a gather before every forward and every
+    backward, instead of the one at the end. Flat buffers are padded to even parts.
+    """
     count = len(group.ranks)
     if count == 1:
         return 0
     if group.zero == 0:
         return count * group.elements * width.gradient
-    padded = group.shard_elements * count
-    return count * padded * (width.gradient + width.weight)
+    scatters = 1 if group.zero == 1 else group.rounds
+    gathers = 1 if group.zero < 3 else 2 * group.rounds
+    payload = group.shard_elements * count
+    return count * payload * (scatters * width.gradient + gathers * width.weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -30,8 +30,8 @@ def compare(
     for result in results:
         for synced in result.synced:
             atoms = groups[synced.group].atoms
-            finder.gradient(atoms, synced.offset, synced.gradient)
-            finder.updated(atoms, synced.weights)
+            finder.gradient(atoms, *synced.gradient)
+            finder.updated(atoms, *synced.weights)
     worst = max(finder.gradients, key=lambda name: finder.gradients[name], default="")
     return Outcome(
         loss_max_abs_diff=_loss_difference(task, results, reference),
@@ -78,39 +78,46 @@ class _Differences:
         self.weights: dict[str, float] = {}
 
     def gradient(self, atoms: Sequence[Atom], offset: int, part: Tensor) -> None:
-        """Compares a part of a group's flat gradient, atom by atom."""
-        position = 0
-        for atom in atoms:
-            first, last = max(position, offset), min(position + atom.elements, offset + len(part))
-            if first < last:
-                inside = slice(first - position, last - position)
-                where = tuple(slice(a, b) for a, b in atom.box)
-                expected = self.expected[atom.parameter][where].flatten()[inside]
-                found = part[first - offset : last - offset]
-                gap = _largest(found - expected) / self.scale[atom.parameter]
-                _raise(self.gradients, atom.parameter, gap)
-                self._mark(atom, inside)
-            position += atom.elements
+        """Compares a part of a group's flat gradient."""
+        for atom, inside, found in _pieces(atoms, offset, part):
+            expected = self.expected[atom.parameter][_where(atom)].flatten()[inside]
+            gap = _largest(found - expected) / self.scale[atom.parameter]
+            _raise(self.gradients, atom.parameter, gap)
+            self._mark(atom, inside)
 
     def _mark(self, atom: Atom, inside: slice) -> None:
-        where = tuple(slice(a, b) for a, b in atom.box)
-        seen = self.seen[atom.parameter][where].flatten()
+        block = self.seen[atom.parameter][_where(atom)]
+        seen = block.flatten()
         seen[inside] = True
-        shape = [b - a for a, b in atom.box]
-        self.seen[atom.parameter][where] = seen.reshape(shape)
+        block.copy_(seen.reshape(block.shape))
 
-    def updated(self, atoms: Sequence[Atom], flat: Tensor) -> None:
-        """Compares a group's updated weights."""
-        parts = flat.split([atom.elements for atom in atoms])
-        for atom, part in zip(atoms, parts, strict=True):
-            where = tuple(slice(a, b) for a, b in atom.box)
-            expected = self.expected_weights[atom.parameter][where].flatten()
-            scale = float(self.expected_weights[atom.parameter].abs().max())
-            _raise(self.weights, atom.parameter, _largest(part - expected) / scale)
+    def updated(self, atoms: Sequence[Atom], offset: int, part: Tensor) -> None:
+        """Compares a part of a group's updated weights."""
+        for atom, inside, found in _pieces(atoms, offset, part):
+            expected = self.expected_weights[atom.parameter]
+            gap = _largest(found - expected[_where(atom)].flatten()[inside])
+            _raise(self.weights, atom.parameter, gap / float(expected.abs().max()))
 
     def uncovered(self) -> tuple[str, ...]:
         """Parameters with an element whose gradient no rank reported."""
         return tuple(name for name, seen in self.seen.items() if not bool(seen.all()))
+
+
+def _where(atom: Atom) -> tuple[slice, ...]:
+    return tuple(slice(a, b) for a, b in atom.box)
+
+
+def _pieces(
+    atoms: Sequence[Atom], offset: int, part: Tensor
+) -> Iterator[tuple[Atom, slice, Tensor]]:
+    """Atom by atom: which of its elements lie in a part of the flat buffer, and their values."""
+    position = 0
+    for atom in atoms:
+        first, last = max(position, offset), min(position + atom.elements, offset + len(part))
+        if first < last:
+            inside = slice(first - position, last - position)
+            yield atom, inside, part[first - offset : last - offset]
+        position += atom.elements
 
 
 def _largest(gap: Tensor) -> float:

@@ -15,6 +15,7 @@ from torch.autograd import Function
 from costmodel.model.placement import Collective
 from runner.groups import Group
 from runner.regather import Gathered, Regather
+from runner.typed import apply
 
 Steps = tuple[tuple[Collective, ...], tuple[Collective, ...]]
 _AR, _AG, _RS = Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER
@@ -75,9 +76,7 @@ class _Gather(Function):
     """All-gather; the whole is not kept but gathered again, then its gradient reduce-scattered."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, group: Group, axis: int, memory: Regather | None
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, group: Group, axis: int, memory: Regather | None) -> Tensor:
         whole = group.all_gather(x, axis)
         ctx.group, ctx.axis, ctx.kept = group, axis, None
         if memory is not None:
@@ -95,20 +94,20 @@ class _Gather(Function):
 
 def all_reduce(x: Tensor, group: Group) -> Tensor:
     """Sum over the members of partial sums whose total every member then uses alike."""
-    return x if group.size == 1 else _Sum.apply(x, group)  # pyright: ignore
+    return x if group.size == 1 else apply(_Sum, x, group)
 
 
 def gather(x: Tensor, group: Group, axis: int, memory: Regather | None) -> Tensor:
     """All members' parts; without ``memory`` the gathered tensor is kept for the backward."""
-    return x if group.size == 1 else _Gather.apply(x, group, axis, memory)  # pyright: ignore
+    return x if group.size == 1 else apply(_Gather, x, group, axis, memory)
 
 
 _CONVERSIONS: dict[Steps, Callable[[Tensor, Group, int, Regather | None], Any]] = {
-    ((_AR,), ()): lambda x, group, _axis, _memory: _Sum.apply(x, group),
-    ((), (_AR,)): lambda x, group, _axis, _memory: _Copy.apply(x, group),
-    ((_AR,), (_AR,)): lambda x, group, _axis, _memory: _SumBoth.apply(x, group),
-    ((_RS,), (_AG,)): lambda x, group, axis, _memory: _Scatter.apply(x, group, axis),
-    ((_AG,), (_AG, _RS)): lambda x, group, axis, memory: _Gather.apply(x, group, axis, memory),
+    ((_AR,), ()): lambda x, group, _axis, _memory: apply(_Sum, x, group),
+    ((), (_AR,)): lambda x, group, _axis, _memory: apply(_Copy, x, group),
+    ((_AR,), (_AR,)): lambda x, group, _axis, _memory: apply(_SumBoth, x, group),
+    ((_RS,), (_AG,)): lambda x, group, axis, _memory: apply(_Scatter, x, group, axis),
+    ((_AG,), (_AG, _RS)): lambda x, group, axis, memory: apply(_Gather, x, group, axis, memory),
 }
 
 

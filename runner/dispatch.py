@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from runner.groups import Group
+from runner.typed import apply
 
 
 class _Exchange(Function):
@@ -84,17 +85,17 @@ class Dispatch:
     def send(self, rows: Tensor) -> Tensor:
         """Rows of this rank to where their experts are."""
         if self.ep.size > 1:
-            rows = _Exchange.apply(rows, self.ep, self.to, self.of)  # pyright: ignore
+            rows = apply(_Exchange, rows, self.ep, self.to, self.of)
         if self.etp.size > 1:
-            rows = _Gather.apply(rows, self.etp, self.sizes)  # pyright: ignore
+            rows = apply(_Gather, rows, self.etp, self.sizes)
         return rows
 
     def back(self, rows: Tensor) -> Tensor:
         """Results to the ranks that sent the rows, in the order of ``send``."""
         if self.etp.size > 1:
-            rows = _Scatter.apply(rows, self.etp, self.sizes)  # pyright: ignore
+            rows = apply(_Scatter, rows, self.etp, self.sizes)
         if self.ep.size > 1:
-            rows = _Exchange.apply(rows, self.ep, self.of, self.to)  # pyright: ignore
+            rows = apply(_Exchange, rows, self.ep, self.of, self.to)
         return rows
 
 

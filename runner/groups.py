@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from costmodel.layout.ranks import GROUP_COORDINATES, Rank, members, stage_ranks
 from costmodel.layout.shards import GradientGroup
 from runner.recorder import Label, Recorder
+from runner.typed import dist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +101,7 @@ def needed_groups(
 class GroupMaker:
     """This rank's process groups. All ranks make all groups in the same order."""
 
-    def __init__(
-        self, rank: int, recorder: Recorder, needed: Iterable[tuple[int, ...]]
-    ) -> None:
+    def __init__(self, rank: int, recorder: Recorder, needed: Iterable[tuple[int, ...]]) -> None:
         self.rank = rank
         self.recorder = recorder
         self._handles = {ranks: dist.new_group(list(ranks)) for ranks in needed}
@@ -111,7 +109,7 @@ class GroupMaker:
     def group(
         self, kind: str, ranks: tuple[int, ...], *, scope: tuple[int, ...] | None = None
     ) -> Group:
-        """The group of these ranks, which include this one; ``scope``: ranks that it is named by."""
+        """The group of these ranks, this one among them; ``scope``: ranks that name it."""
         if len(ranks) == 1:
             return alone(kind, self.recorder, self.rank)
         return Group(

@@ -12,7 +12,9 @@ def contract(x: Tensor, x_dims: Dims, weight: Tensor, weight_dims: Dims, out: Di
     """``y[out] = sum weight[...] x[...]`` over the dimensions that ``out`` lacks."""
     names = sorted({*x_dims, *weight_dims, *out})
     letter = {name: chr(ord("a") + index) for index, name in enumerate(names)}
-    x_axes, w_axes, y_axes = ("".join(letter[d] for d in dims) for dims in (x_dims, weight_dims, out))
+    x_axes, w_axes, y_axes = (
+        "".join(letter[d] for d in dims) for dims in (x_dims, weight_dims, out)
+    )
     return torch.einsum(f"YZ{x_axes},{w_axes}->YZ{y_axes}", x, weight)
 
 

@@ -8,19 +8,19 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 
 from costmodel.layout.ranks import Rank, rank_table, stage_ranks
 from costmodel.layout.shards import gradient_groups, holdings
 from costmodel.model.graph import Block, ModelGraph
 from runner.batch import Batch
 from runner.boundary import Boundary, Side
-from runner.gradients import Held, Synced, shares_of, synchronise
+from runner.gradients import GradientSums, Held, Synced, shares_of
 from runner.groups import GroupMaker, needed_groups
 from runner.recorder import Label, Recorder
 from runner.schedule import SCHEDULES
 from runner.stage import StageProgram
 from runner.task import Task
+from runner.typed import dist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +49,17 @@ def run_rank(task: Task, batch: Batch, rank: int, store: Path) -> RankResult:
     option = task.layout.pipelines[me.pipeline].stages[me.stage].option
     mesh = makers.mesh(me, mates, sequence_parallel=option.sequence_parallel)
     program = StageProgram(task, me, mesh, batch)
-    _run_schedule(task, program, _boundaries(task, table, me, recorder))
     held = Held(
         weights=program.weights,
         boxes=program.boxes,
         shares=shares_of(tuple(holdings(task.graph, task.layout, task.job)), rank),
     )
-    synced = synchronise(held, gradients, makers)
+    sums = GradientSums(held, gradients, makers)
+    _run_schedule(task, program, _boundaries(task, table, me, recorder), sums)
+    synced = sums.finish()
     dist.barrier()
     dist.destroy_process_group()
-    return RankResult(losses=program.losses, synced=tuple(synced), sent=dict(recorder.sent))
+    return RankResult(losses=program.losses, synced=synced, sent=dict(recorder.sent))
 
 
 def _boundaries(
@@ -96,7 +97,10 @@ def stream_features(graph: ModelGraph) -> tuple[int, ...]:
 
 
 def _run_schedule(
-    task: Task, program: StageProgram, sides: tuple[Boundary | None, Boundary | None]
+    task: Task,
+    program: StageProgram,
+    sides: tuple[Boundary | None, Boundary | None],
+    sums: GradientSums,
 ) -> None:
     before, after = sides
     order = SCHEDULES[task.layout.schedule.kind]
@@ -105,9 +109,11 @@ def _run_schedule(
         came_from, goes_to = (before, after) if action == "forward" else (after, before)
         arrived = came_from.receive() if came_from else None
         run = program.forward if action == "forward" else program.backward
+        sums.before()
         result = run(index, arrived)
         if goes_to and result is not None:
             goes_to.send(result)
+        sums.after(backward=action == "backward")
     for side in sides:
         if side:
             side.finish()

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from runner.typed import apply, backward
+
 
 class _Again(Function):
     @staticmethod
@@ -23,10 +25,10 @@ class _Again(Function):
         with torch.enable_grad():
             output = ctx.function(*inputs)
             total = (output * grads[0]).sum()
-        total.backward()
+        backward(total)
         return None, *(x.grad for x in inputs)
 
 
 def again(function: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
     """``function(*inputs)``, recomputed in the backward. Every input must be an argument."""
-    return _Again.apply(function, *inputs)  # pyright: ignore
+    return apply(_Again, function, *inputs)

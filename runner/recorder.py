@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
+
+from runner.typed import dist
 
 Label = tuple[str, tuple[int, ...]]
 """Kind and ranks of the group that a call belongs to."""

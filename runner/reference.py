@@ -18,6 +18,7 @@ from runner.optimizer import step
 from runner.place import Place
 from runner.recorder import Recorder
 from runner.task import Task
+from runner.typed import backward, numbers
 from runner.weights import initial
 
 SEQUENCES_AT_ONCE = 8
@@ -74,7 +75,7 @@ class _Model:
         self, instance: Instance, x: Tensor | None, place: Place
     ) -> tuple[Tensor | None, Tensor | None]:
         block = place.block
-        tensors = {} if x is None else {name: x for name in block.inputs[:1]}
+        tensors = {} if x is None else dict.fromkeys(block.inputs[:1], x)
         loss: Tensor | None = None
         for op in block.ops:
             names = {w.name: parameter_name(self.graph, instance, op, w) for w in op.weights}
@@ -111,8 +112,8 @@ def run_reference(task: Task, batch: Batch) -> Reference:
     losses: list[float] = []
     for start in range(0, sequences, SEQUENCES_AT_ONCE):
         found = model.losses(batch, (start, min(sequences, start + SEQUENCES_AT_ONCE)))
-        (found.sum() / tokens).backward()
-        losses.extend(found.tolist())
+        backward(found.sum() / tokens)
+        losses.extend(numbers(found.detach()))
     gradients = {
         name: torch.zeros_like(w) if w.grad is None else w.grad for name, w in model.weights.items()
     }

@@ -59,7 +59,7 @@ class Regather:
         if known is None:
             return tensor
         size, stride = tuple(tensor.shape), tensor.stride()
-        return _Note(known[1], size, stride, tensor.storage_offset())
+        return _Note(known[1], size, stride, int(tensor.storage_offset()))
 
     def __enter__(self) -> Regather:
         self._hooks.__enter__()

@@ -19,6 +19,7 @@ from runner.place import Place
 from runner.regather import Regather
 from runner.tape import Result, Tape, record
 from runner.task import Task
+from runner.typed import numbers
 from runner.weights import initial, shard
 
 
@@ -127,9 +128,7 @@ class StageProgram:
         full = layer and self.option.recompute == "full"
         return record(body, x, full_recompute=full, loss_weight=self.loss_weight)
 
-    def _place(
-        self, piece: Piece, microbatch: int, shift: int, memory: Regather | None
-    ) -> Place:
+    def _place(self, piece: Piece, microbatch: int, shift: int, memory: Regather | None) -> Place:
         length = self.batch.sequence_length
         columns = token_range(self.option, self.me.cp, None, length)
         part = self.me.tp if self.option.sequence_parallel else None
@@ -155,7 +154,7 @@ class StageProgram:
     def _note(self, microbatch: int, loss: Tensor | None) -> None:
         if loss is None or self.me.tp:
             return
-        for row, value in zip(range(*self.rows(microbatch)), loss.tolist(), strict=True):
+        for row, value in zip(range(*self.rows(microbatch)), numbers(loss), strict=True):
             self.losses[row] = self.losses.get(row, 0.0) + value
 
     def backward(self, microbatch: int, grad: Tensor | None) -> Tensor | None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from runner.regather import Regather
+from runner.typed import backward
 
 Result = tuple[Tensor | None, Tensor | None]
 """Output on the stream, loss per sequence."""
@@ -32,7 +33,7 @@ class Tape:
         if loss is not None:
             ends.append(loss.sum() * self.loss_weight)
         if ends:
-            sum(ends[1:], ends[0]).backward()
+            backward(sum(ends[1:], ends[0]))
         return None if self.source is None else self.source.grad
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
-from copyreg import dispatch_table
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from costmodel.job import Job
 from costmodel.layout.values import Layout
@@ -67,10 +66,10 @@ def _as_proxy(value: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 class _Pickler(pickle.Pickler):
     """Knows how to write read-only mappings."""
 
-    dispatch_table = {
-        **dispatch_table,
-        MappingProxyType: lambda value: (_as_proxy, (dict(value),)),
-    }
+    def reducer_override(self, obj: Any, /) -> Any:
+        if isinstance(obj, MappingProxyType):
+            return _as_proxy, (dict(cast("MappingProxyType[Any, Any]", obj)),)
+        return NotImplemented
 
 
 def write(path: Path, value: object) -> None:

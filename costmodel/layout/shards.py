@@ -62,12 +62,15 @@ class GradientGroup:
     """Ranks that hold the same atoms and sum their gradients.
 
     kind: ``dp``, or ``embedding`` for a tied weight that lives on several stages.
-    zero: how the group shards optimizer state (the least of its stages' choices).
+    zero: what the group shards: the least of its stages' choices, and not the weights (3) of a
+        tied weight, whose stages use it at different times. rounds: micro-batches of its
+        longest pipeline, after each of which gradients are summed with ZeRO 2 and 3.
     """
 
     kind: str
     ranks: tuple[int, ...]
     zero: int
+    rounds: int
     atoms: tuple[Atom, ...]
 
     @property
@@ -179,6 +182,7 @@ def _lane(op: Op, weight: Weight, option: StageOption, rank: Rank, lanes: int) -
 def gradient_groups(graph: ModelGraph, layout: Layout, job: Job) -> tuple[GradientGroup, ...]:
     """All gradient groups, also those of one rank, in a fixed order."""
     found: dict[tuple[str, int, tuple[int, ...]], list[Atom]] = {}
+    microbatches = [layout.pipelines[r.pipeline].microbatches for r in rank_table(layout)]
     by_parameter: dict[str, list[Holding]] = {}
     for holding in holdings(graph, layout, job):
         by_parameter.setdefault(holding.parameter, []).append(holding)
@@ -188,10 +192,18 @@ def gradient_groups(graph: ModelGraph, layout: Layout, job: Job) -> tuple[Gradie
             for atom, owners in _atoms(name, [h for h in held if h.lane == lane]):
                 stages = {h.stage for h in owners}
                 kind = "embedding" if tied and len(stages) > 1 else "dp"
-                key = kind, min(h.zero for h in owners), tuple(h.rank for h in owners)
+                most = 2 if kind == "embedding" else 3
+                zero = min(most, *(h.zero for h in owners))
+                key = kind, zero, tuple(h.rank for h in owners)
                 found.setdefault(key, []).append(atom)
     return tuple(
-        GradientGroup(kind=kind, ranks=ranks, zero=zero, atoms=tuple(atoms))
+        GradientGroup(
+            kind=kind,
+            ranks=ranks,
+            zero=zero,
+            rounds=max(microbatches[rank] for rank in ranks),
+            atoms=tuple(atoms),
+        )
         for (kind, zero, ranks), atoms in sorted(found.items(), key=lambda item: item[0])
     )
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from costmodel.model.graph import Op
 from runner.convert import gather
 from runner.place import Place
+from runner.typed import unflatten
 
 TOKENS = 1
 
@@ -21,7 +22,7 @@ def run(op: Op, inputs: tuple[Tensor, ...], weights: Mapping[str, Tensor], place
     k, v = (gather(x, place.mesh.cp, TOKENS, place.memory) for x in rest)
     k, v = _with_heads(k, op.inputs[1], place), _with_heads(v, op.inputs[2], place)
     groups = k.shape[2]
-    q = q.unflatten(2, (groups, q.shape[2] // groups))
+    q = unflatten(q, 2, (groups, q.shape[2] // groups))
     scores = torch.einsum("bqgid,btgd->bgiqt", q, k) / q.shape[-1] ** 0.5
     scores = scores + _bias(op, place, scores)
     shares = _softmax(scores, weights.get("sinks"))

@@ -13,7 +13,7 @@ from runner.place import Place
 
 
 def run(op: Op, inputs: tuple[Tensor, ...], weights: Mapping[str, Tensor], place: Place) -> Tensor:
-    """``a + b``, ``a b`` or the join of their last dimensions; b is broadcast where it lacks one."""
+    """``a + b``, ``a b`` or the join of their last dimensions; b is broadcast."""
     del weights
     (a, b), (a_dims, b_dims) = inputs, (place.dims(name) for name in op.inputs)
     function = op.attributes["function"]

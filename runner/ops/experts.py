@@ -13,6 +13,7 @@ from runner.dispatch import Dispatch
 from runner.functions import FUNCTIONS
 from runner.place import Place
 from runner.recompute import again
+from runner.typed import split
 
 
 def run(op: Op, inputs: tuple[Tensor, ...], weights: Mapping[str, Tensor], place: Place) -> Tensor:
@@ -24,7 +25,7 @@ def run(op: Op, inputs: tuple[Tensor, ...], weights: Mapping[str, Tensor], place
     token = order // expert.shape[1]
     rows = dispatch.send(x[token])
     lead = place.mesh.etp.index == 0
-    parts = rows[dispatch.by_expert].split(dispatch.per_expert)
+    parts = split(rows[dispatch.by_expert], dispatch.per_expert)
     done = [_expert(op, part, weights, e, place, lead) for e, part in enumerate(parts)]
     back = dispatch.back(torch.cat(done)[dispatch.by_expert.argsort()])
     weighted = back * share.flatten()[order].unsqueeze(-1)
@@ -46,7 +47,7 @@ def whole(
 def _expert(
     op: Op, x: Tensor, weights: Mapping[str, Tensor], index: int, place: Place, lead: bool
 ) -> Tensor:
-    """``down(f(gate x) * up x)`` or ``down(f(up x))``; only the lead of an etp group adds down's bias."""
+    """``down(f(gate x) * up x)`` or ``down(f(up x))``; an etp group's lead adds down's bias."""
 
     def product(name: str, value: Tensor, *, biased: bool = True) -> Tensor:
         bias = weights.get(f"{name}_bias") if biased else None
@@ -56,8 +57,8 @@ def _expert(
     names = [name for name in ("gate", "up") if name in weights]
     inner = tuple(product(name, x) for name in names)
 
-    def activate(*values: Tensor) -> Tensor:
-        return function(values[0]) * values[1] if len(values) > 1 else function(values[0])
+    def activate(first: Tensor, *second: Tensor) -> Tensor:
+        return function(first) * second[0] if second else function(first)
 
     hidden = again(activate, inner) if place.selective else activate(*inner)
     return product("down", hidden, biased=lead)

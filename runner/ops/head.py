@@ -37,7 +37,9 @@ def whole(
 ) -> Tensor:
     """Cross entropy of all logits."""
     logits = _logits(op, inputs[0], weights, place)
-    losses = functional.cross_entropy(logits.flatten(0, 1), place.targets.flatten(), reduction="none")
+    losses = functional.cross_entropy(
+        logits.flatten(0, 1), place.targets.flatten(), reduction="none"
+    )
     return losses.reshape(place.targets.shape).sum(dim=1)
 
 

@@ -63,7 +63,7 @@ def graph(
 
 def option(**values: int | bool | str) -> StageOption:
     """A stage option of the pool ``cpu``; ZeRO is off unless asked for."""
-    return replace(StageOption(pool="cpu", zero=0), **values)  # pyright: ignore[reportArgumentType]
+    return replace(StageOption(pool="cpu", zero=0), **values)
 
 
 def pipeline(
