@@ -1,7 +1,7 @@
 """Costs of one block under every stage option: compute, communication, memory, parameters."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from costmodel.hardware.values import Cluster
 from costmodel.job import Job
 from costmodel.layout.values import StageOption
 from costmodel.local import GroupArrays, chip_rates, group_arrays, local_shares
-from costmodel.model.graph import Block
+from costmodel.model.graph import Block, Op
 from costmodel.model.ops.registry import work_of
-from costmodel.model.ops.work import FloatArray, Local, local_size
+from costmodel.model.ops.work import FloatArray, Local, Work, local_size
 from costmodel.stage_communication import (
     Exchange,
     context_parallel,
@@ -128,7 +128,7 @@ class _Compute:
 
 
 def _compute(block: Block, local: Local, setting: Setting) -> _Compute:
-    works = [(op, work_of(op, block, local)) for op in block.ops]
+    works = _side_by_side([(op, work_of(op, block, local)) for op in block.ops])
     times = [(op, op_time(work, local, setting.rates, setting.efficiency)) for op, work in works]
 
     def total(parts: Iterable[FloatArray]) -> FloatArray:
@@ -143,6 +143,26 @@ def _compute(block: Block, local: Local, setting: Setting) -> _Compute:
         flop=total(time.flop for _, time in times),
         logits=total(work.logits for _, work in works if work.logits is not None),
     )
+
+
+def _side_by_side(works: list[tuple[Op, Work]]) -> list[tuple[Op, Work]]:
+    """Products of one input with several weights run as one: queries, keys and values; gate and up.
+
+    (``linear_qkv`` and ``linear_fc1`` of Megatron-LM; the pooled efficiencies were fitted so.)
+    """
+    columns: dict[tuple[str, bool], FloatArray] = {}
+    for op, work in works:
+        if op.kind == "linear":
+            key = op.inputs[0], bool(op.tp_dims)
+            columns[key] = columns.get(key, 0.0) + work.gemms[0].n
+
+    def joined(op: Op, work: Work) -> Work:
+        if op.kind != "linear":
+            return work
+        total = columns[op.inputs[0], bool(op.tp_dims)]
+        return replace(work, gemms=(replace(work.gemms[0], columns=total),))
+
+    return [(op, joined(op, work)) for op, work in works]
 
 
 def _transient(block: Block, local: Local, setting: Setting, kept: FloatArray) -> FloatArray:

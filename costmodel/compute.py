@@ -53,10 +53,11 @@ def gemm_share(gemm: Gemm, efficiency: Efficiency) -> NDArray[np.float64]:
     base = efficiency.expert_gemm if gemm.grouped else efficiency.gemm
     half_rows = efficiency.expert_half_rows if gemm.grouped else efficiency.gemm_half_rows
     half = efficiency.gemm_half_columns
+    columns = gemm.n if gemm.columns is None else gemm.columns
     return (
         base
         * (gemm.m / (gemm.m + half_rows))
-        * (gemm.n / (gemm.n + half))
+        * (columns / (columns + half))
         * (gemm.k / (gemm.k + half))
     )
 

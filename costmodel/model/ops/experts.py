@@ -18,7 +18,10 @@ def expert_rows(op: Op, local: Local) -> FloatArray:
 
 
 def work(op: Op, block: Block, local: Local) -> Work:
-    """Gate, up and down products for every local expert, and the activation between them."""
+    """Gate, up and down products for every local expert, and the activation between them.
+
+    Gate and up are one product twice as wide.
+    """
     hidden = local.none + block.dims[op.weights[0].dims[-1]]
     width = block.dims["expert_ffn"] / local.etp
     num_local = block.dims["experts"] / local.ep
@@ -26,7 +29,7 @@ def work(op: Op, block: Block, local: Local) -> Work:
     per_expert = rows / num_local
     gated = len([w for w in op.weights if w.name in ("gate", "up")]) == 2
     into = Gemm(
-        m=per_expert, n=width, k=hidden, count=num_local * (2 if gated else 1), grouped=True
+        m=per_expert, n=width * (2 if gated else 1), k=hidden, count=num_local, grouped=True
     )
     out = Gemm(m=per_expert, n=hidden, k=width, count=num_local, grouped=True)
     activation = 2.0 * rows * width * (3 if gated else 2)

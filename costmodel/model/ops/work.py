@@ -48,6 +48,7 @@ class Gemm:
     """``count`` products of (m x k) by (k x n) on one chip; m, n, k are arrays of shape (O,).
 
     grouped: the products of one expert layer, run as one grouped kernel.
+    columns: n of the product that this one is run as a part of, None if it is run alone.
     """
 
     m: FloatArray
@@ -55,6 +56,7 @@ class Gemm:
     k: FloatArray
     count: FloatArray | float = 1.0
     grouped: bool = False
+    columns: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
