@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.arrays import Arrays, IntArray, stage_bytes, stage_seconds
 
+BIG = float("inf")
 BISECTIONS = 24
 TOLERANCE = 1e-3
 
@@ -65,7 +66,7 @@ def fastest_rows(
     L = x.forward.shape[1] - 1
     slowest = 0.0
     for i in range(len(rows)):
-        best = np.inf
+        best = BIG
         for v in range(rows.shape[1]):
             o = rows[i, v]
             if o < 0:
@@ -77,7 +78,8 @@ def fastest_rows(
                 if used <= x.budget[o]:
                     best = seconds
                     chosen[i] = o
-        slowest = max(slowest, best)
+        if best > slowest:
+            slowest = best
     return slowest
 
 

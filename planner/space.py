@@ -98,6 +98,11 @@ def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evalu
     )
 
 
+def unusable_pools(cluster: Cluster, job: Job) -> tuple[str, ...]:
+    """Pools whose chips do not compute in the job's precision."""
+    return tuple(p.name for p in cluster.pools if job.precision in p.chip.unsupported)
+
+
 def restrict(space: Space, keep: tuple[StageOption, ...]) -> Space:
     """The space with these options only."""
     return replace(space, options=keep)
@@ -138,6 +143,7 @@ def _broken_rule(option: StageOption, model: ModelGraph, pool: Pool, job: Job) -
     ranks = option.tp * option.cp * option.replicas
     experts = _expert_count(model)
     rules = {
+        "precision_of_the_chip": job.precision not in pool.chip.unsupported,
         "tp_divides_the_model": _tp_divides(model, option.tp),
         "tp_cp_within_scale_up": option.tp * option.cp <= pool.scale_up_domain,
         "stage_within_pool": ranks <= pool.num_chips,

@@ -16,7 +16,7 @@ from planner.pricing import priced
 from planner.process_groups import process_groups
 from planner.search import Found, Scored, search
 from planner.shortfall import shortfall_of
-from planner.space import Space, declare
+from planner.space import Space, declare, unusable_pools
 from planner.targets import resolve_target
 from planner.values import Alternative, Effort, Plan
 from planner.watch import Progress, Watch
@@ -82,6 +82,7 @@ def _explained(
         baselines=baselines(instance, found.ranked, step_s),
         alternatives=(Alternative(target="any", step_time_s=step_s, relative=0.0),),
         effort=_effort(instance.space, found, watch),
+        warnings=_warnings(problem),
         assumptions=(*problem.model.assumptions, *problem.cluster.assumptions),
     )
 
@@ -102,8 +103,17 @@ def _infeasible(problem: Problem, instance: Instance, found: Found, watch: Watch
         baselines=(),
         alternatives=(),
         effort=_effort(instance.space, found, watch),
-        shortfall=shortfall_of(problem, instance, found.ranked),
+        shortfall=shortfall_of(problem, instance.space),
+        warnings=_warnings(problem),
         assumptions=(*problem.model.assumptions, *problem.cluster.assumptions),
+    )
+
+
+def _warnings(problem: Problem) -> tuple[str, ...]:
+    precision = problem.job.precision
+    return tuple(
+        f"pool {name} is left out: its chips do not compute in {precision}"
+        for name in unusable_pools(problem.cluster, problem.job)
     )
 
 
