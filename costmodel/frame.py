@@ -1,6 +1,6 @@
 """A layout seen through a stage table: what each stage costs and holds, as plain numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from costmodel import holders as holding
@@ -10,8 +10,8 @@ from costmodel.stage_table import StageTable, Terms
 Index = tuple[int, int]
 """(pipeline, stage)."""
 
-_EMBEDDING, _HEAD = -1, -2
-"""``Segment.start`` of the two end runs, which are no layers."""
+_EMBEDDING, _HEAD, _MTP = -1, -2, -3
+"""``Segment.start`` of the runs of end blocks, which are no layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +77,13 @@ def frame(table: StageTable, option_rows: Mapping[StageOption, int], layout: Lay
 
 
 def _end_segments(stages: Mapping[Index, Stage]) -> tuple[holding.Segment, ...]:
-    first = tuple(index for index, stage in stages.items() if stage.embedding)
-    last = tuple(index for index, stage in stages.items() if stage.head)
-    return (
-        holding.Segment(start=_EMBEDDING, stop=_EMBEDDING, holders=first),
-        holding.Segment(start=_HEAD, stop=_HEAD, holders=last),
+    holders = {
+        _EMBEDDING: tuple(index for index, stage in stages.items() if stage.embedding),
+        _HEAD: tuple(index for index, stage in stages.items() if stage.head),
+        _MTP: tuple(index for index, stage in stages.items() if stage.mtp > 0),
+    }
+    return tuple(
+        holding.Segment(start=kind, stop=kind, holders=held) for kind, held in holders.items()
     )
 
 
@@ -94,7 +96,7 @@ def stage_costs(table: StageTable, row: int, stage: Stage) -> StageCosts:
         layers = sum(prefix[stop] - prefix[start] for start, stop in stage.chunks)
         return float(layers + sum(getattr(end, name)[row] for end in ends))
 
-    tied = float(table.tied_parameters[row]) if stage.embedding and stage.head else 0.0
+    extra = sum(_extra_parameters(table, row, stage).values())
     return StageCosts(
         forward_s=total("forward_s"),
         backward_s=total("backward_s"),
@@ -102,10 +104,25 @@ def stage_costs(table: StageTable, row: int, stage: Stage) -> StageCosts:
         cp_s=total("forward_cp_s") + total("backward_cp_s"),
         ep_s=total("forward_ep_s") + total("backward_ep_s"),
         activation_bytes=total("activation_bytes"),
-        dense=total("dense_parameters") - tied,
+        dense=total("dense_parameters") + extra,
         expert=total("expert_parameters"),
         transient_bytes=_transient_bytes(table, row, stage),
     )
+
+
+def _extra_parameters(table: StageTable, row: int, stage: Stage) -> dict[int, float]:
+    """Dense parameters of each end run beyond its table row: shared weights once, copies added.
+
+    The table's multi-token depth leaves out the head's weight, which its stage normally has.
+    """
+    extra = {_EMBEDDING: 0.0, _HEAD: 0.0, _MTP: 0.0}
+    if stage.embedding and stage.head:
+        extra[_HEAD] = -float(table.tied_parameters[row])
+    if stage.mtp > 0:
+        head = 0.0 if stage.head else float(table.mtp_head_parameters[row])
+        shared = float(table.mtp_embedding_parameters[row]) if stage.embedding else 0.0
+        extra[_MTP] = head - shared
+    return extra
 
 
 def _transient_bytes(table: StageTable, row: int, stage: Stage) -> float:
@@ -118,31 +135,27 @@ def _transient_bytes(table: StageTable, row: int, stage: Stage) -> float:
 
 
 def _ends(table: StageTable, stage: Stage) -> list[Terms]:
-    ends = [table.embedding] if stage.embedding else []
-    return ends + _last_ends(table, stage)
+    wanted = {_EMBEDDING: stage.embedding, _HEAD: stage.head, _MTP: stage.mtp > 0}
+    return [terms for kind, terms in _end_terms(table).items() if wanted[kind]]
 
 
-def _last_ends(table: StageTable, stage: Stage) -> list[Terms]:
-    return ([table.head] if stage.head else []) + ([table.mtp] if stage.mtp > 0 else [])
+def _end_terms(table: StageTable) -> dict[int, Terms]:
+    return {_EMBEDDING: table.embedding, _HEAD: table.head, _MTP: table.mtp}
 
 
 def _held(table: StageTable, row: int, stage: Stage, segment: holding.Segment) -> Holding:
-    if segment.start == _EMBEDDING:
-        return _sum_of([table.embedding], row, 0.0)
-    if segment.start == _HEAD:
-        tied = float(table.tied_parameters[row]) if stage.embedding else 0.0
-        return _sum_of(_last_ends(table, stage), row, tied)
+    ends = _end_terms(table)
+    if segment.start in ends:
+        terms = ends[segment.start]
+        extra = _extra_parameters(table, row, stage)[segment.start]
+        return Holding(
+            dense=float(terms.dense_parameters[row]) + extra,
+            expert=float(terms.expert_parameters[row]),
+        )
     dense, expert = table.layers.dense_parameters[row], table.layers.expert_parameters[row]
     return Holding(
         dense=float(dense[segment.stop] - dense[segment.start]),
         expert=float(expert[segment.stop] - expert[segment.start]),
-    )
-
-
-def _sum_of(ends: Sequence[Terms], row: int, tied: float) -> Holding:
-    return Holding(
-        dense=sum(float(end.dense_parameters[row]) for end in ends) - tied,
-        expert=sum(float(end.expert_parameters[row]) for end in ends),
     )
 
 

@@ -6,8 +6,9 @@ PRECISION_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4
 """Bytes per element of matrix operands; activations between ops stay at two bytes below bf16."""
 
 PRECISIONS = tuple(PRECISION_BYTES)
-OPTIMIZER_STATE_BYTES = {"adam": 12, "adamw": 12, "sgd-momentum": 8, "sgd": 4}
-"""Bytes per parameter of the FP32 main copy and moments (science notes 1.1: Adam 4 + 4 + 4)."""
+OPTIMIZER_STATE_BYTES = {"adam": 12, "adamw": 12, "adam-16bit": 8, "sgd-momentum": 8, "sgd": 4}
+"""Bytes per parameter of the FP32 main copy and moments (Adam 4 + 4 + 4;
+``adam-16bit`` keeps both moments in 16 bits)."""
 
 RECOMPUTE_MODES = ("none", "selective", "full")
 

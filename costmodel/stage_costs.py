@@ -1,7 +1,7 @@
 """Builds the stage table: every block's costs under every option, then prefix sums over layers."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -29,26 +29,26 @@ def stage_table(
     for an op kind without a cost file.
     """
     setting = setting_of(cluster, job, tuple(options), efficiency)
-    costs = {
-        name: block_costs(block, _tokens_per_sequence(model, block, job), setting)
-        for name, block in model.blocks.items()
-    }
+    costs = _costs_by_block(model, cluster, setting)
     none = np.zeros(len(options))
     ends = {part: [costs[n] for n in names] for part, names in _ends(model).items()}
     layers = _with_boundaries(model, costs, none)
+    mtp_head = _shared_parameters(model, setting, model.epilogue, model.mtp)
     return StageTable(
         options=setting.options,
         layers=_prefix([entry.terms for entry in layers], none),
         embedding=_total([c.terms for c in ends["embedding"]], none),
         head=_total([c.terms for c in ends["head"]], none),
-        mtp=_total([c.terms for c in ends["mtp"]], none),
+        mtp=_without(_total([c.terms for c in ends["mtp"]], none), mtp_head),
         transient_bytes=np.stack(
             [entry.transient_bytes + entry.gradient_bytes for entry in layers], axis=1
         ),
         embedding_transient_bytes=_peak(ends["embedding"], none),
         head_transient_bytes=_peak(ends["head"] + ends["mtp"], none)
         + _standing_gradients(layers, efficiency, none),
-        tied_parameters=_tied_parameters(model, setting),
+        tied_parameters=_shared_parameters(model, setting, model.prologue, model.epilogue),
+        mtp_head_parameters=mtp_head,
+        mtp_embedding_parameters=_shared_parameters(model, setting, model.prologue, model.mtp),
         boundary_bytes=_boundary_bytes(model, setting),
         fixed_bytes=none + efficiency.fixed_memory_bytes,
         capacity_bytes=np.array([cluster.pool(o.pool).usable_bytes for o in options]),
@@ -57,6 +57,26 @@ def stage_table(
         pool_index=np.array(
             [next(i for i, p in enumerate(cluster.pools) if p.name == o.pool) for o in options]
         ),
+    )
+
+
+def _costs_by_block(model: ModelGraph, cluster: Cluster, setting: Setting) -> dict[str, BlockCosts]:
+    """Costs of every block; the blocks of components run whole on every chip."""
+    names = {name for component in model.components for name, _ in component.blocks}
+    whole = setting_of(cluster, setting.job, _undivided(setting.options), setting.efficiency)
+    return {
+        name: block_costs(
+            block,
+            _tokens_per_sequence(model, block, setting.job),
+            whole if name in names else setting,
+        )
+        for name, block in model.blocks.items()
+    }
+
+
+def _undivided(options: Sequence[StageOption]) -> tuple[StageOption, ...]:
+    return tuple(
+        replace(option, tp=1, cp=1, ep=1, etp=1, sequence_parallel=False) for option in options
     )
 
 
@@ -79,18 +99,24 @@ def _tokens_per_sequence(model: ModelGraph, block: Block, job: Job) -> int:
     return model.streams[block.stream] or job.sequence_length
 
 
-def _tied_parameters(model: ModelGraph, setting: Setting) -> FloatArray:
-    """Parameters of the epilogue that are copies of first-stage weights, per chip."""
+def _shared_parameters(
+    model: ModelGraph, setting: Setting, owners: Sequence[str], copies: Sequence[str]
+) -> FloatArray:
+    """Parameters per chip in the blocks ``copies`` that are weights of the blocks ``owners``."""
     local = local_shares(setting.options, setting.job, setting.job.sequence_length)
-    copies = {tie.copy for tie in model.ties}
+    shared = {tie.copy for tie in model.ties if tie.owner.split(".")[0] in owners}
     total = local.none
-    for name in model.epilogue:
+    for name in copies:
         block = model.blocks[name]
         for op in block.ops:
             for weight in op.weights:
-                if f"{name}.{op.name}.{weight.name}" in copies:
+                if f"{name}.{op.name}.{weight.name}" in shared:
                     total = total + local_size(op, block, weight.dims, local)
     return total
+
+
+def _without(terms: Terms, parameters: FloatArray) -> Terms:
+    return replace(terms, dense_parameters=terms.dense_parameters - parameters)
 
 
 def _boundary_bytes(model: ModelGraph, setting: Setting) -> FloatArray:

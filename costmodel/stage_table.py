@@ -61,6 +61,10 @@ class StageTable:
     embedding_transient_bytes, head_transient_bytes: (O,), e.g. logits.
     tied_parameters: dense parameters on one chip that the head shares with the embedding, (O,);
         a stage that holds both ends keeps them once.
+    mtp_head_parameters: dense parameters that ``mtp`` leaves out because it shares the head's, (O,);
+        a stage with the multi-token depth but without the head holds a copy.
+    mtp_embedding_parameters: dense parameters of ``mtp`` that are the embedding's, (O,); a stage
+        with both keeps them once.
     boundary_bytes: bytes that one chip receives per micro-batch from the previous stage, (O,);
         the sender's side may be slower, see ``costmodel.transfers``.
     fixed_bytes: context, workspaces and communicator buffers per chip, (O,).
@@ -78,6 +82,8 @@ class StageTable:
     embedding_transient_bytes: FloatArray
     head_transient_bytes: FloatArray
     tied_parameters: FloatArray
+    mtp_head_parameters: FloatArray
+    mtp_embedding_parameters: FloatArray
     boundary_bytes: FloatArray
     fixed_bytes: FloatArray
     capacity_bytes: FloatArray

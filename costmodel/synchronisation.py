@@ -1,7 +1,8 @@
 """Gradient sums and parameter gathers of every stage of a layout."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from costmodel.frame import Frame, Holding, Index
 from costmodel.hardware.values import Cluster
@@ -60,15 +61,34 @@ def _added(a: SyncTime, b: SyncTime) -> SyncTime:
 
 
 def _tied(problem: Problem, view: Frame) -> dict[Index, float]:
+    """Seconds that copies of one weight on two stages of a pipeline need to sum its gradient."""
     seconds: dict[Index, float] = {}
-    for d, pipeline in enumerate(view.layout.pipelines):
-        last = len(pipeline.stages) - 1
-        tied = float(view.table.tied_parameters[view.rows[d, last]])
-        if last > 0 and tied > 0:
-            ends = pipeline.stages[0].option, pipeline.stages[last].option
-            time = tied_sync(problem.cluster, *ends, tied * problem.job.gradient_bytes)
-            seconds |= {(d, 0): time, (d, last): time}
+    for a, b, parameters in _shared_weights(view):
+        ends = view.stages[a].option, view.stages[b].option
+        time = tied_sync(problem.cluster, *ends, parameters * problem.job.gradient_bytes)
+        for index in (a, b):
+            seconds[index] = seconds.get(index, 0.0) + time
     return seconds
+
+
+def _shared_weights(view: Frame) -> Iterator[tuple[Index, Index, float]]:
+    """Pairs of stages that hold copies of a weight, with its parameters on one chip."""
+    table = view.table
+    for d, pipeline in enumerate(view.layout.pipelines):
+        where = {
+            "embedding": [i for i, s in enumerate(pipeline.stages) if s.embedding],
+            "head": [i for i, s in enumerate(pipeline.stages) if s.head],
+            "mtp": [i for i, s in enumerate(pipeline.stages) if s.mtp > 0],
+        }
+        for owner, copy, held in (
+            ("embedding", "head", table.tied_parameters),
+            ("embedding", "mtp", table.mtp_embedding_parameters),
+            ("head", "mtp", table.mtp_head_parameters),
+        ):
+            for i, j in product(where[owner], where[copy]):
+                parameters = float(held[view.rows[d, j]])
+                if i != j and parameters > 0:
+                    yield (d, i), (d, j), parameters
 
 
 def segment_sync(
