@@ -32,7 +32,8 @@ class StageMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTime:
-    """Seconds of one stage. Per micro-batch: forward_s, backward_s and their exposed parts.
+    """Seconds of one stage. Per micro-batch: forward_s, backward_s and their exposed parts;
+    sharded_weights_s comes on top (ZeRO 2 and 3), sharded_forward_s of it in the forward.
 
     Per step: end_s when its last backward ends, sync_s and optimizer_s exposed after it, finish_s
     when it is done with the step.
@@ -44,6 +45,7 @@ class StageTime:
     cp_s: float
     ep_s: float
     sharded_weights_s: float
+    sharded_forward_s: float
     end_s: float
     wait_s: float
     sync_s: float

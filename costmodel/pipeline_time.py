@@ -13,6 +13,7 @@ from costmodel.layout.values import Pipeline, Schedule, StageOption
 from costmodel.problem import Problem
 from costmodel.schedules.kind import FloatArray, Interleaving
 from costmodel.schedules.registry import schedule as schedule_kind
+from costmodel.sharding import ShardingTime
 from costmodel.transfers import transfer_seconds
 
 
@@ -28,14 +29,16 @@ class StageEnd:
 
 
 def stage_ends(
-    problem: Problem, view: Frame, sharded_weights_s: Mapping[Index, float]
+    problem: Problem, view: Frame, sharding: Mapping[Index, ShardingTime]
 ) -> dict[Index, StageEnd]:
-    """Simulates every pipeline. sharded_weights_s: ZeRO-3 traffic of one micro-batch, a third of
-    which (one of three equal transfers) falls into the forward."""
+    """Simulates every pipeline. sharding: what ZeRO 2 and 3 add to every micro-batch."""
     ends: dict[Index, StageEnd] = {}
     for d, pipeline in enumerate(view.layout.pipelines):
         indices = [(d, i) for i in range(len(pipeline.stages))]
-        extra = np.array([sharded_weights_s[index] for index in indices])
+        extra = (
+            np.array([sharding[index].forward_s for index in indices]),
+            np.array([sharding[index].backward_s for index in indices]),
+        )
         if view.layout.schedule.virtual_stages > 1:
             timed, ideal = _interleaved_ends(problem, view, d, extra)
         else:
@@ -45,14 +48,16 @@ def stage_ends(
     return ends
 
 
-def _ends(problem: Problem, view: Frame, d: int, extra: FloatArray) -> tuple[FloatArray, ...]:
+def _ends(
+    problem: Problem, view: Frame, d: int, extra: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, ...]:
     """Ends of the stages with hand-overs and without."""
     schedule = schedule_kind(view.layout.schedule.kind)
     pipeline = view.layout.pipelines[d]
     indices = [(d, i) for i in range(len(pipeline.stages))]
-    forward = np.array([view.costs[index].forward_s for index in indices]) + extra / 3.0
+    forward = np.array([view.costs[index].forward_s for index in indices]) + extra[0]
     forward = forward + problem.efficiency.microbatch_overhead_s
-    backward = np.array([view.costs[index].backward_s for index in indices]) + extra * 2.0 / 3.0
+    backward = np.array([view.costs[index].backward_s for index in indices]) + extra[1]
     hops = hop_seconds(problem, view, pipeline, d)
     none = np.zeros_like(hops)
     timed = schedule.simulate(forward, backward, hops, hops, pipeline.microbatches)[1]
@@ -61,7 +66,7 @@ def _ends(problem: Problem, view: Frame, d: int, extra: FloatArray) -> tuple[Flo
 
 
 def _interleaved_ends(
-    problem: Problem, view: Frame, d: int, extra: FloatArray
+    problem: Problem, view: Frame, d: int, extra: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, ...]:
     """The same for stages of several chunks; what is counted per stage is spread evenly."""
     v, pipeline = view.layout.schedule.virtual_stages, view.layout.pipelines[d]
@@ -69,11 +74,11 @@ def _interleaved_ends(
     stages = [
         chunk_costs(view.table, view.rows[d, i], stage) for i, stage in enumerate(pipeline.stages)
     ]
-    shared = np.tile(extra, v) / v
-    forward = np.array([stage[k].forward_s for k in range(v) for stage in stages]) + shared / 3.0
+    shared = tuple(np.tile(part, v) / v for part in extra)
+    forward = np.array([stage[k].forward_s for k in range(v) for stage in stages]) + shared[0]
     forward = forward + problem.efficiency.microbatch_overhead_s / v
     backward = np.array([stage[k].backward_s for k in range(v) for stage in stages])
-    backward = backward + shared * 2.0 / 3.0
+    backward = backward + shared[1]
     ring = np.append(hop_seconds(problem, view, pipeline, d), _wrap_seconds(problem, view, d))
     hops = np.tile(ring, v)[:-1]
     none = np.zeros_like(hops)

@@ -61,7 +61,7 @@ class StageTable:
     embedding_transient_bytes, head_transient_bytes: (O,), e.g. logits.
     tied_parameters: dense parameters on one chip that the head shares with the embedding, (O,);
         a stage that holds both ends keeps them once.
-    mtp_head_parameters: dense parameters that ``mtp`` leaves out because it shares the head's, (O,);
+    mtp_head_parameters: dense parameters of the head that ``mtp`` shares and leaves out, (O,);
         a stage with the multi-token depth but without the head holds a copy.
     mtp_embedding_parameters: dense parameters of ``mtp`` that are the embedding's, (O,); a stage
         with both keeps them once.

@@ -20,11 +20,12 @@ from costmodel.model.flops import flops_per_token
 from costmodel.pipeline_time import StageEnd, interleaving, stage_ends
 from costmodel.problem import Problem
 from costmodel.schedules.registry import schedule as schedule_kind
+from costmodel.sharding import ShardingTime, sharding_time
 from costmodel.stage_costs import stage_table
 from costmodel.stage_table import StageTable
 from costmodel.synchronisation import SyncTime, stage_sync
 
-EVALUATOR_VERSION = "2"
+EVALUATOR_VERSION = "3"
 """Changes whenever the same layout would get another step time."""
 
 __all__ = ["EVALUATOR_VERSION", "Evaluator", "Problem", "evaluate"]
@@ -59,13 +60,17 @@ class Evaluator:
     def evaluate(self, layout: Layout) -> Evaluation:
         """Time and memory of a layout that obeys the rules of ``costmodel.layout.rules``."""
         problem, view = self.problem, frame(self.table, self.rows, layout)
+        efficiency = problem.efficiency
         shards = shard_counts(view)
         syncs = stage_sync(problem, view)
-        gathers = {index: _sharded_weights_s(problem, view, index, syncs) for index in view.stages}
-        ends = stage_ends(problem, view, gathers)
-        times = _stage_times(problem, view, ends, syncs, shards, gathers)
+        sharding = {
+            index: sharding_time(stage.option.zero, view.costs[index], syncs[index], efficiency)
+            for index, stage in view.stages.items()
+        }
+        ends = stage_ends(problem, view, sharding)
+        times = _stage_times(problem, view, ends, syncs, shards, sharding)
         last = max(times, key=lambda index: (times[index].finish_s, index))
-        step_s = times[last].finish_s + problem.efficiency.step_overhead_s
+        step_s = times[last].finish_s + efficiency.step_overhead_s
         return Evaluation(
             layout=layout,
             step_time_s=step_s,
@@ -85,28 +90,13 @@ def evaluate(problem: Problem, layout: Layout) -> Evaluation:
     return Evaluator.of(problem, options).evaluate(layout)
 
 
-def _sharded_weights_s(
-    problem: Problem, view: Frame, index: Index, syncs: Mapping[Index, SyncTime]
-) -> float:
-    """Exposed ZeRO-3 traffic of one micro-batch: gathers forward and backward, one scatter.
-
-    ``max(0, comm - 0.85 compute) + 0.21 comm`` (pooled fit over published FSDP runs).
-    """
-    if view.stages[index].option.zero < 3:
-        return 0.0
-    eff, costs, sync = problem.efficiency, view.costs[index], syncs[index]
-    comm = 2.0 * sync.gather_s + sync.reduce_s
-    hidden = eff.sharded_weights_overlap * (costs.forward_s + costs.backward_s)
-    return max(0.0, comm - hidden) + eff.sharded_weights_exposed * comm
-
-
 def _stage_times(
     problem: Problem,
     view: Frame,
     ends: Mapping[Index, StageEnd],
     syncs: Mapping[Index, SyncTime],
     shards: Mapping[Index, tuple[float, float]],
-    gathers: Mapping[Index, float],
+    sharding: Mapping[Index, ShardingTime],
 ) -> dict[Index, StageTime]:
     starts = _sync_starts(view, ends)
     times: dict[Index, StageTime] = {}
@@ -119,7 +109,8 @@ def _stage_times(
             tp_s=costs.tp_s,
             cp_s=costs.cp_s,
             ep_s=costs.ep_s,
-            sharded_weights_s=gathers[index],
+            sharded_weights_s=sharding[index].forward_s + sharding[index].backward_s,
+            sharded_forward_s=sharding[index].forward_s,
             end_s=ends[index].end_s,
             wait_s=starts[index] - ends[index].end_s,
             sync_s=sync_s,
@@ -142,14 +133,14 @@ def _sync_starts(view: Frame, ends: Mapping[Index, StageEnd]) -> dict[Index, flo
 def _exposed_sync_s(problem: Problem, view: Frame, index: Index, sync: SyncTime) -> float:
     """What the last backward (gradients) and the next forward (parameters) do not hide.
 
-    ``max(0, t - 0.8 B)`` and ``max(0, t - 0.8 F)``. With ZeRO 3 both already run during the
-    micro-batches.
+    ``max(0, t - 0.8 B)`` and ``max(0, t - 0.8 F)``. What ZeRO 2 and 3 already move during the
+    micro-batches is not moved again.
     """
-    if view.stages[index].option.zero >= 3:
-        return 0.0
+    zero = view.stages[index].option.zero
     share, costs = problem.efficiency.sync_overlap, view.costs[index]
-    reduce_s = max(0.0, sync.reduce_s - share * costs.backward_s)
-    return reduce_s + max(0.0, sync.gather_s - share * costs.forward_s)
+    reduce_s = max(0.0, sync.reduce_s - share * costs.backward_s) if zero < 2 else 0.0
+    gather_s = max(0.0, sync.gather_s - share * costs.forward_s) if zero < 3 else 0.0
+    return reduce_s + gather_s
 
 
 def _optimizer_s(problem: Problem, view: Frame, index: Index, shards: tuple[float, float]) -> float:

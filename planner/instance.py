@@ -66,8 +66,9 @@ class Instance:
     transfer: seconds of one hand-over (activation forward, gradient back) between two options.
     evaluate: exact score of a layout, the same that the plan reports.
     floor: seconds that the evaluator adds to every layout at least (fixed overhead).
-    largest_zero: ZeRO stage up to which the heuristics look (3 costs traffic every micro-batch, so
-        it is tried when nothing else fits); the enumeration and the bound ignore it.
+    largest_zero: ZeRO stage up to which the heuristics look (2 and 3 cost traffic every
+        micro-batch, so they are tried when nothing else fits); the enumeration and the bound
+        ignore it.
     """
 
     space: Space
@@ -79,7 +80,7 @@ class Instance:
     evaluate: Callable[[Layout], Score]
     mtp: int = 0
     floor: float = 0.0
-    largest_zero: int = 2
+    largest_zero: int = 1
 
     @property
     def num_layers(self) -> int:

@@ -21,8 +21,10 @@ def timeline(evaluation: Evaluation, pipeline: int, width: int = WIDTH) -> str:
     stages = evaluation.stages[pipeline]
     microbatches = min(layout.pipelines[pipeline].microbatches, MAX_MICROBATCHES)
     kind = schedule(layout.schedule.kind)
-    forward = np.array([s.time.forward_s + s.time.sharded_weights_s / 3.0 for s in stages])
-    backward = np.array([s.time.backward_s + s.time.sharded_weights_s * 2.0 / 3.0 for s in stages])
+    forward = np.array([s.time.forward_s + s.time.sharded_forward_s for s in stages])
+    backward = np.array(
+        [s.time.backward_s + s.time.sharded_weights_s - s.time.sharded_forward_s for s in stages]
+    )
     passes = pass_times(kind, forward, backward, microbatches)
     end = max(p.end_s for row in passes for p in row)
     rows = [
