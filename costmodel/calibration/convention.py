@@ -32,6 +32,9 @@ class Convention:
     fused_gradients: as in ``Efficiency``.
     split_by_work: layers are spread over the stages by their weights and the head's, so that a
         stage ends with the layer that passes its share; else evenly.
+    held_sums: the whole outputs that tensor parallelism sums stay allocated until the device has
+        summed them, and the host runs ahead of it: without a pipeline, whose hand-overs wait, to
+        the end of the forward.
     rank: whose memory is printed: of the first stage, of the last, or of the worst.
     allocated: it is what PyTorch's allocator handed out, without context and communicator
         buffers. byte_factor: bytes of the printed unit over those that the case took it for.
@@ -49,6 +52,7 @@ class Convention:
     logit_bytes: float = 8.0
     fused_gradients: bool = True
     split_by_work: bool = False
+    held_sums: bool = False
     rank: str = WORST_RANK
     allocated: bool = True
     byte_factor: float = 1.0
@@ -101,14 +105,16 @@ NANOTRON = Convention(
     fused_gradients=False,
     vocab_divisor=1,
     split_by_work=True,
+    held_sums=True,
     rank=FIRST_RANK,
     byte_factor=GIB / 1e9,
 )
 """nanotron: layers are spread by ``get_block_compute_costs`` and ``build_model``
 (``src/nanotron/models``); rank 0 writes ``max_memory_allocated`` over 2^30 and calls the unit GB
 (``src/nanotron/helpers.py``); the gated activation is two eager operations (``GLUActivation``);
-the loss holds FP32 logits and their difference to the maximum
-(``src/nanotron/parallel/tensor_parallel/functional.py``)."""
+the loss holds FP32 logits and their difference to the maximum, and row-parallel products hand
+their whole output to a reduce-scatter (``src/nanotron/parallel/tensor_parallel/functional.py``),
+whose input PyTorch keeps until its stream is done (``recordStream`` in ``ProcessGroupNCCL``)."""
 
 _BY_STACK: Mapping[str, Convention] = MappingProxyType(
     {"megatron-2021": MEGATRON_2021, "nanotron": NANOTRON}

@@ -105,7 +105,7 @@ def _pairs(case: Case, evaluation: Evaluation, how: Convention) -> dict[str, Pai
     work = how.workspace_bytes(case.hardware.word("chip")) if how.allocated else None
     predicted = {
         "time": evaluation.step_time_s,
-        "peak": max(m.peak - m.fixed + _beside(m, work) for m in seen),
+        "peak": _peak(seen, work, _held(case, evaluation)),
         "static": max(m.weights + m.gradients + m.optimizer + _beside(m, work) for m in seen),
     }
     measured = {
@@ -118,6 +118,21 @@ def _pairs(case: Case, evaluation: Evaluation, how: Convention) -> dict[str, Pai
         for name, value in measured.items()
         if value
     }
+
+
+def _peak(seen: list[StageMemory], workspace_bytes: float | None, held: float) -> float:
+    """Largest use of a stage; what is merely ``held`` is let go where memory runs out."""
+    uses = [(m.peak - m.fixed + _beside(m, workspace_bytes), m.capacity) for m in seen]
+    return max(use + min(held, max(0.0, capacity - use)) for use, capacity in uses)
+
+
+def _held(case: Case, evaluation: Evaluation) -> float:
+    """Bytes of the outputs waiting to be summed: two a layer, ``2 h`` bytes a token each."""
+    stage = evaluation.stages[0][0].stage
+    if len(evaluation.stages[0]) > 1 or stage.option.tp == 1 or not convention(case).held_sums:
+        return 0.0
+    tokens = stage.option.micro_batch_size * case.model.need("seq") / stage.option.cp
+    return 2.0 * stage.num_layers * 2.0 * case.model.need("hidden") * tokens
 
 
 def _bytes(case: Case, key: str, how: Convention) -> float | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,21 @@ def test_a_line_that_is_no_case_is_named(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="give the path of a file"):
         read_cases([tmp_path / "none.jsonl"])
+
+
+def test_sums_that_wait_are_held_as_far_as_memory_reaches() -> None:
+    """Two whole outputs a layer, ``2 h`` bytes a token each; never beyond the chip's memory."""
+    small, large = (
+        case(parallel={"pp": 1, "dp": 8, "gbs": 8 * mbs, "mbs": mbs}) for mbs in (1, 64)
+    )
+    base = {c.parallel.size("mbs"): peak(c, "unknown") for c in (small, large)}
+    held = {c.parallel.size("mbs"): peak(c, "nanotron") for c in (small, large)}
+
+    assert held[1] - base[1] > 2 * 32 * 2 * 4096 * 4096
+    assert base[64] < held[64] < 1.3 * base[64]
+
+
+def peak(one: Case, stack: str) -> float:
+    result = score(replace(one, stack=stack))
+    assert isinstance(result, Scored)
+    return result.pairs["peak"].predicted
