@@ -18,8 +18,8 @@ KINDS = ("tp", "cp", "replicas", "ep", "etp")
 SMALL = (1, 2, 4)
 MAX_MAPS = 4000
 
-FEATURE, DIFFERENCE, DISTINCT, UNCHANGED, COPIES = 10.0, 6.0, 3.0, 1.0, 5.0
-MERGED_ALIKE, MERGED_UNLIKE, DROPPED = -0.5, -12.0, -15.0
+FEATURE, DIFFERENCE, DISTINCT, UNCHANGED, COPIES = 10.0, 6.0, 3.0, 0.3, 5.0
+MERGED_ALIKE, MERGED_UNLIKE, ONE_STAGE, DROPPED = -1.0, -12.0, -12.0, -15.0
 PER_RANK = -0.01
 
 DegreeMap = Mapping[str, Mapping[int, int]]
@@ -37,7 +37,10 @@ class Shrunk:
 
 
 def shrink(layout: Layout, max_ranks: int) -> Shrunk:
-    """The layout with smaller degrees, merged stages and fewer copies that keeps most."""
+    """The layout with smaller degrees, merged stages and fewer copies that keeps most.
+
+    One stage of one rank always fits.
+    """
     single = replace(layout, pipelines=tuple(replace(p, count=1) for p in layout.pipelines))
     tried = (_tried(layout, single, chosen, max_ranks) for chosen in _maps(layout))
     return max((t for t in tried if t is not None), key=lambda t: t.score)
@@ -48,6 +51,8 @@ def _tried(layout: Layout, single: Layout, chosen: DegreeMap, max_ranks: int) ->
     if smaller is None:
         return None
     merged = fitted(smaller, max_ranks)
+    if num_ranks(merged.layout) > max_ranks:
+        return None
     result = _with_copies(layout, merged, max_ranks)
     score = _score(layout, smaller, chosen) + _merge_score(layout, result, merged)
     return Shrunk(layout=result, degrees=chosen, merged=merged, score=score)
@@ -157,6 +162,8 @@ def _neighbours(layout: Layout, kind: str) -> set[tuple[int, int]]:
 
 def _merge_score(layout: Layout, result: Layout, merged: Merged) -> float:
     total = MERGED_ALIKE * merged.alike + MERGED_UNLIKE * merged.unlike
+    pairs = zip((layout.pipelines[i] for i in merged.kept), result.pipelines, strict=True)
+    total += ONE_STAGE * sum(len(a.stages) > 1 == len(b.stages) for a, b in pairs)
     total += DROPPED * (len(layout.pipelines) - len(merged.kept))
     if any(p.count > 1 for p in layout.pipelines):
         total += COPIES * any(p.count > 1 for p in result.pipelines)
