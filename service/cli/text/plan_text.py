@@ -157,7 +157,7 @@ def breakdown_table(prediction: Document) -> Table:
     rows = [
         (term, seconds(value), percent(value / total), bar(value / total, width=30))
         for term, value in prediction["breakdown"].items()
-        if value
+        if value > 1e-9 * total
     ]
     return table("Step time", ("part", ">time", ">share", ""), rows)
 
