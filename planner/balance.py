@@ -94,7 +94,7 @@ def _mean_seconds(x: Arrays, rows: IntArray) -> float:
             if rows[i, v] >= 0:
                 least = min(least, x.forward[rows[i, v], L] + x.backward[rows[i, v], L])
         speed += 1.0 / least
-    return 1.0 / speed
+    return float(1.0 / speed)
 
 
 @nb.njit(cache=True, nogil=True)

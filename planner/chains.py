@@ -44,25 +44,28 @@ def no_limits(num_stages: int, num_layers: int) -> IntArray:
 
 
 def template_for(
-    instance: Instance, parts: Parts, *, microbatches: int, pipelines: int
+    instance: Instance, parts: Parts, *, microbatches: int, pipelines: int, lean: bool = False
 ) -> Template | None:
     """The balanced pipeline over these parts; None when the model does not fit.
 
-    pipelines: how many share every layer, which decides what ZeRO leaves on a chip.
+    pipelines: how many share every layer, which decides what ZeRO leaves on a chip. lean: all
+    stages have the highest ZeRO stage, so that pipelines of different cuts agree.
     """
     p = sum(stages for _, stages in parts)
     if p > min(instance.space.max_stages, instance.num_layers):
         return None
-    return _balanced(instance, parts, min(microbatches, p), pipelines)
+    return _balanced(instance, parts, min(microbatches, p), pipelines, lean)
 
 
 @lru_cache(maxsize=100_000)
-def _balanced(instance: Instance, parts: Parts, in_flight: int, pipelines: int) -> Template | None:
+def _balanced(
+    instance: Instance, parts: Parts, in_flight: int, pipelines: int, lean: bool
+) -> Template | None:
     p = sum(stages for _, stages in parts)
     slowest, rows, cuts = balance(
         arrays(instance, pipelines),
         mode_rows(parts, lean=True),
-        mode_rows(parts, lean=False),
+        mode_rows(parts, lean=lean),
         np.minimum(in_flight, p - np.arange(p)),
         no_limits(p, instance.num_layers),
     )
@@ -147,16 +150,12 @@ def _contiguous(islands: list[int]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A chain before its layers are dealt out, with an optimistic step time."""
+    """A chain before its layers are dealt out, with an optimistic step time and its pools."""
 
     parts: Parts
     count: int
     ideal_s: float
-
-    @property
-    def pools(self) -> frozenset[int]:
-        """Pools along the chain."""
-        return frozenset(d.pool for d, _ in self.parts)
+    pools: frozenset[int]
 
 
 def outlines(
@@ -166,7 +165,7 @@ def outlines(
     found: list[Outline] = []
     for samples in sample_sizes(instance):
         for order in orders:
-            tried = width if len(order) <= 2 else (2 if len(order) <= 4 else 1)
+            tried = width if len(order) == 1 else max(1, width // len(order))
             choices = [best_of_pool(instance, k, samples, tried) for k in order]
             for chosen in product(*choices):
                 if min(d.replicas for d in chosen) == 1:  # else the same in more copies
@@ -176,15 +175,19 @@ def outlines(
 
 def _outlines_of(instance: Instance, chosen: tuple[Degrees, ...], samples: int) -> list[Outline]:
     found: list[Outline] = []
+    layers, total = instance.num_layers, instance.batch // samples
+    deepest = min(instance.space.max_stages, layers)
+    pools = frozenset(d.pool for d in chosen)
+    speeds = [d.num_chips / (d.rate * samples) for d in chosen]
     for count in counts_for(instance, chosen):
         parts = chain_parts(instance, chosen, count)
-        depth = sum(stages for _, stages in parts)
-        if depth > min(instance.space.max_stages, instance.num_layers):
-            continue
-        microbatches = -(-instance.batch // (samples * count))
-        speed = sum(n * d.num_chips / (d.rate * samples) for d, n in parts)
-        ideal = (microbatches + depth - 1) * instance.num_layers / speed
-        found.append(Outline(parts=parts, count=count, ideal_s=ideal))
+        depth, speed = 0, 0.0
+        for (_, stages), layers_per_s in zip(parts, speeds, strict=True):
+            depth += stages
+            speed += stages * layers_per_s
+        if depth <= deepest:
+            ideal = (-(-total // count) + depth - 1) * layers / speed
+            found.append(Outline(parts=parts, count=count, ideal_s=ideal, pools=pools))
     return found
 
 

@@ -187,17 +187,22 @@ def _move_layer(stages: tuple[Stage, ...], giver: int, taker: int) -> tuple[Stag
 def _other_modes(layout: Layout, d: int, i: int) -> Iterator[tuple[str, Layout]]:
     stages = layout.pipelines[d].stages
     option = stages[i].option
-    changed = [
-        (f"recompute {mode}", replace(option, recompute=mode))
-        for mode in RECOMPUTE_MODES
-        if mode != option.recompute
-    ]
-    changed += [
-        (f"ZeRO {zero}", replace(option, zero=zero)) for zero in (0, 1, 2, 3) if zero != option.zero
-    ]
-    for what, other in changed:
-        edited = (*stages[:i], replace(stages[i], option=other), *stages[i + 1 :])
-        yield f"pipeline {d}, stage {i}: {what}", _with_stages(layout, d, edited)
+    for mode in RECOMPUTE_MODES:
+        if mode != option.recompute:
+            other = replace(stages[i], option=replace(option, recompute=mode))
+            edited = (*stages[:i], other, *stages[i + 1 :])
+            yield f"pipeline {d}, stage {i}: recompute {mode}", _with_stages(layout, d, edited)
+    for zero in (0, 1, 2, 3):
+        if zero != option.zero:
+            yield f"ZeRO {zero} on all stages", _with_zero(layout, zero)
+
+
+def _with_zero(layout: Layout, zero: int) -> Layout:
+    pipelines = tuple(
+        replace(p, stages=tuple(replace(s, option=replace(s.option, zero=zero)) for s in p.stages))
+        for p in layout.pipelines
+    )
+    return replace(layout, pipelines=pipelines)
 
 
 def _scaled(pipeline: Pipeline, up: int, down: int) -> Pipeline | None:

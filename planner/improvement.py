@@ -21,7 +21,9 @@ from planner.instance import (
 from planner.watch import Watch
 
 TRIED_PER_ROUND = 6
-MAX_ROUNDS = 40
+MAX_EVALUATIONS = 150
+MAX_WORK = 20_000
+"""Evaluations times what one costs: every cut makes a segment that all pipelines take part in."""
 
 
 def moved_layers(template: Template) -> Iterator[Template]:
@@ -48,12 +50,13 @@ def shifted_layers(template: Template) -> Iterator[Template]:
             yield replace(template, cuts=tuple(moved))
 
 
-def changed_modes(instance: Instance, template: Template) -> Iterator[Template]:
-    """Templates with another ZeRO or recompute mode on one stage."""
+def changed_modes(instance: Instance, template: Template, *, same_zero: bool) -> Iterator[Template]:
+    """Templates with another recompute mode on one stage, and another ZeRO stage unless fixed."""
+    options = instance.table.options
     siblings = _siblings(instance)
     for i, row in enumerate(template.rows):
         for other in siblings[row].rows:
-            if other != row:
+            if other != row and not (same_zero and options[other].zero != options[row].zero):
                 yield replace(template, rows=(*template.rows[:i], other, *template.rows[i + 1 :]))
 
 
@@ -77,7 +80,7 @@ def _reshaped(instance: Instance, draft: Draft) -> list[Draft]:
     options = {
         *moved_layers(old),
         *shifted_layers(old),
-        *changed_modes(instance, old),
+        *changed_modes(instance, old, same_zero=len({e.template for e in draft}) > 1),
     }
     m = slowest.microbatches
     limit = makespan(instance, old, m) * 1.002
@@ -121,12 +124,19 @@ def merged(draft: Draft) -> Draft:
     return tuple(Entry(template=t, count=n, microbatches=m) for (t, m), n in counts.items())
 
 
+def _affordable(draft: Draft) -> int:
+    """Evaluations that a draft of this size gets."""
+    cuts = {cut for e in draft for cut in e.template.cuts}
+    return max(6, min(MAX_EVALUATIONS, MAX_WORK // (len(cuts) * len(draft) ** 2)))
+
+
 def improve(
     instance: Instance, draft: Draft, score: Score, watch: Watch
 ) -> tuple[Draft, Score, int]:
     """Hill climbing until no tried move helps; the draft, its score and the evaluations spent."""
     evaluated = 0
-    for _ in range(MAX_ROUNDS):
+    budget = _affordable(draft)
+    while evaluated < budget:
         moves = _rebalanced(instance, draft)[:2] + _reshaped(instance, draft)
         for candidate in moves:
             trial = instance.evaluate(layout_of(instance, candidate))

@@ -1,40 +1,77 @@
-"""Which columns the integer master sees: pool-local pipelines and short chains."""
+"""Which columns the integer master sees: pipelines inside one pool, for growing sets of pools.
+
+Pipelines of different islands sum their gradients over the slow link between them, which costs
+the same however the work is shared; so the sets of islands are grown one by one, as long as the
+exact step time falls.
+"""
 
 from collections.abc import Iterator
 
 from planner.chains import chain_parts, counts_for, template_for
 from planner.degrees import Degrees, best_of_pool, sample_sizes
-from planner.instance import Draft, Instance, Template
-from planner.mixes import column, mix
+from planner.instance import Draft, Instance, Template, layout_of
+from planner.mixes import Column, column, mix
 from planner.watch import Watch
 
 WIDTH = 4
+MAX_GROWTHS = 40
+"""Most sets of islands tried."""
 
 
 def mixed_layouts(instance: Instance, watch: Watch) -> Iterator[Draft]:
-    """Layouts of several pipelines, for each set of pools worth combining."""
-    for pools in _pool_sets(instance):
-        if watch.expired():
-            return
-        templates = _pool_templates(instance, pools)
-        draft = mix(instance, tuple(column(instance, t) for t in templates))
+    """Layouts of several pipelines: all pools, then sets of islands grown greedily."""
+    islands = sorted(set(instance.islands))
+    everything = tuple(range(len(instance.chips)))
+    first = _mixed(instance, everything)
+    if first is not None:
+        yield first
+    if len(islands) > 1:
+        yield from _grown(instance, islands, watch)
+    for pools in _within_islands(instance):
+        draft = None if watch.expired() else _mixed(instance, pools)
         if draft is not None:
             yield draft
 
 
-def _pool_sets(instance: Instance) -> tuple[tuple[int, ...], ...]:
-    """All pools; the pools of each island; all pools but one."""
-    everything = tuple(range(len(instance.chips)))
-    islands = {
-        tuple(k for k in everything if instance.islands[k] == island)
-        for island in set(instance.islands)
-    }
-    without = {tuple(k for k in everything if k != gone) for gone in everything}
-    rest = sorted((islands | without) - {everything, ()})
-    return (everything, *rest)
+def _grown(instance: Instance, islands: list[int], watch: Watch) -> Iterator[Draft]:
+    """The best mix of one island, then with a second one, and so on while it helps."""
+    chosen: tuple[int, ...] = ()
+    best_s = float("inf")
+    tried = 0
+    while len(chosen) < len(islands) - 1:
+        trials: list[tuple[float, int, Draft]] = []
+        for island in islands:
+            if island in chosen or watch.expired() or tried == MAX_GROWTHS:
+                continue
+            tried += 1
+            draft = _mixed(instance, _pools_in(instance, (*chosen, island)))
+            if draft is not None:
+                score = instance.evaluate(layout_of(instance, draft))
+                trials.append((score.step_time_s, island, draft))
+        if not trials:
+            return
+        seconds, island, draft = min(trials, key=lambda trial: trial[:2])
+        if chosen and seconds >= best_s:
+            return
+        yield draft
+        chosen, best_s = (*chosen, island), seconds
 
 
-def _pool_templates(instance: Instance, pools: tuple[int, ...]) -> tuple[Template, ...]:
+def _pools_in(instance: Instance, islands: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(k for k, island in enumerate(instance.islands) if island in islands)
+
+
+def _within_islands(instance: Instance) -> tuple[tuple[int, ...], ...]:
+    """Single pools of islands that have several: their pools may differ too much to mix."""
+    shared = {i for i in instance.islands if instance.islands.count(i) > 1}
+    return tuple((k,) for k, island in enumerate(instance.islands) if island in shared)
+
+
+def _mixed(instance: Instance, pools: tuple[int, ...]) -> Draft | None:
+    return mix(instance, _columns(instance, pools))
+
+
+def _columns(instance: Instance, pools: tuple[int, ...]) -> tuple[Column, ...]:
     """Balanced pipelines of one pool each, at every depth that its chips allow."""
     found: dict[Template, None] = {}
     for samples in sample_sizes(instance):
@@ -42,16 +79,22 @@ def _pool_templates(instance: Instance, pools: tuple[int, ...]) -> tuple[Templat
             for chosen in best_of_pool(instance, pool, samples, WIDTH):
                 for template in _depths(instance, chosen, pools):
                     found[template] = None
-    return tuple(found)
+    return tuple(column(instance, template) for template in found)
 
 
 def _depths(instance: Instance, chosen: Degrees, pools: tuple[int, ...]) -> Iterator[Template]:
-    """The pipeline over these degrees at every depth worth having, with memory for its copies."""
+    """The pipeline over these degrees at every depth worth having, with memory for its copies.
+
+    The copies of its own pool share its weights at least; its micro-batches are as many as if all
+    pools ran such copies.
+    """
     for count in counts_for(instance, (chosen,)):
         parts = chain_parts(instance, (chosen,), count)
         total = sum(instance.chips[k] for k in pools)
         copies = max(1, count * total // max(1, instance.chips[chosen.pool]))
         microbatches = max(1, instance.batch // (chosen.samples * copies))
-        template = template_for(instance, parts, microbatches=microbatches, pipelines=count)
+        template = template_for(
+            instance, parts, microbatches=microbatches, pipelines=count, lean=True
+        )
         if template is not None:
             yield template

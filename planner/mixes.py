@@ -7,6 +7,7 @@ exact m_t, at the first T on a ladder above the bracket at which the batch fits.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -43,6 +44,7 @@ class Column:
     period_s: float
 
 
+@lru_cache(maxsize=100_000)
 def column(instance: Instance, template: Template) -> Column:
     """Fits the line through the simulated makespans at 4 p and 8 p micro-batches."""
     kind = schedule(instance.space.schedules[0])

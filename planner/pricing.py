@@ -25,6 +25,8 @@ def priced(problem: Problem, space: Space) -> Instance:
         return seconds, seconds
 
     def score(layout: Layout) -> Score:
+        if not zero_agrees(layout):
+            return ILLEGAL
         evaluation = evaluator.evaluate(layout)
         stages = [stage for pipeline in evaluation.stages for stage in pipeline]
         return Score(
@@ -44,6 +46,18 @@ def priced(problem: Problem, space: Space) -> Instance:
         mtp=len(problem.model.mtp),
         floor=_floor(problem.efficiency),
     )
+
+
+ILLEGAL = Score(step_time_s=float("inf"), pipeline_s=float("inf"), missing_bytes=float("inf"))
+
+
+def zero_agrees(layout: Layout) -> bool:
+    """Whether stages that share a layer have the same ZeRO stage (a rule of layouts)."""
+    by_layer = {
+        tuple(s.option.zero for s in pipeline.stages for _ in s.layers)
+        for pipeline in layout.pipelines
+    }
+    return len(by_layer) == 1
 
 
 def _floor(efficiency: Efficiency) -> float:

@@ -58,8 +58,9 @@ def search(instance: Instance, watch: Watch) -> Found:
     so.
     """
     found = _heuristic(instance, watch)
-    if found.best is None and not watch.expired():
-        found = _heuristic(replace(instance, largest_zero=3), watch)
+    for zero in (2, 3):
+        if found.best is None and not watch.expired():
+            found = _heuristic(replace(instance, largest_zero=zero), watch)
     return _proved(instance, found, watch)
 
 
@@ -78,7 +79,9 @@ def _heuristic(instance: Instance, watch: Watch) -> Found:
 def _chains(instance: Instance, watch: Watch) -> Iterator[tuple[str, Draft]]:
     """The most promising chains: of all, and of every subset of pools that a baseline asks for."""
     longest = 3 if len(instance.chips) <= 4 else 2
-    sketches = outlines(instance, tuple(pool_orders(instance, longest)), width=6)
+    sketches = outlines(
+        instance, tuple(pool_orders(instance, longest)), width=6 if len(instance.chips) > 2 else 12
+    )
     slowest = slowest_pool(instance)
     subsets: list[tuple[list[Outline], int]] = [(sketches, BALANCED)]
     if len(instance.chips) > 1:

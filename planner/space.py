@@ -27,7 +27,8 @@ class Space:
 
     A layout is a multiset of at most ``template_limit`` different pipelines; a pipeline has at
     most ``max_stages`` stages, each holding at least one layer under one of ``options``, with the
-    same number of sequences per micro-batch on all stages. All layouts use the pools' chips at
+    same number of sequences per micro-batch on all stages. Stages of different pipelines that share
+    a layer have the same ZeRO stage. All layouts use the pools' chips at
     most once. ``pruned``: options that a named rule left out.
     """
 

@@ -1,8 +1,8 @@
 """Every layout of a small space by plain loops. Shares no code with the search.
 
 The only rules applied are those that define the space: all layers in order, at most so many
-stages and shapes, equal sequences per micro-batch along a pipeline, chips used at most once, the
-whole batch.
+stages and shapes, equal sequences per micro-batch along a pipeline, equal ZeRO stages where
+pipelines share a layer, chips used at most once, the whole batch.
 """
 
 from collections.abc import Iterator
@@ -50,6 +50,14 @@ def pipeline(shape: Shape, microbatches: int) -> Pipeline:
     return Pipeline(stages=stages, microbatches=microbatches)
 
 
+def zero_differs(chosen: list[Shape], layers: int) -> bool:
+    """Whether two stages that hold the same layer have different ZeRO stages."""
+    for layer in range(layers):
+        if len({o.zero for shape in chosen for o, a, b in shape if a <= layer < b}) > 1:
+            return True
+    return False
+
+
 def layouts(problem: Problem, space: Space) -> Iterator[Layout]:
     """Layouts as multisets: pipelines in a fixed order, every copy written out."""
     room = {p.name: p.num_chips for p in problem.cluster.pools}
@@ -62,6 +70,8 @@ def layouts(problem: Problem, space: Space) -> Iterator[Layout]:
 
     def extend(start: int, chosen: list[tuple[Shape, int]], left: int) -> Iterator[Layout]:
         if left == 0:
+            if zero_differs([shape for shape, _ in chosen], problem.model.num_layers):
+                return
             yield Layout(pipelines=tuple(pipeline(shape, m) for shape, m in chosen))
             return
         for k in range(start, len(items)):
