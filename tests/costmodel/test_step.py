@@ -112,3 +112,17 @@ def test_a_tied_embedding_costs_a_copy_and_its_reduction() -> None:
     single = one.stages[0][0].memory.weights
     both = sum(s.memory.weights for s in two.stages[0])
     assert both - single == pytest.approx(2 * table, rel=0.01)
+
+
+def test_zero_2_scatters_gradients_in_every_backward_and_zero_3_gathers_weights_too() -> None:
+    """ZeRO-2 saves gradient bytes for traffic in each micro-batch, ZeRO-3 weights for more."""
+    times, weights, gradients = [], [], []
+    for zero in (1, 2, 3):
+        layout = even_layout(StageOption(pool="p", tp=2, zero=zero), 2, 8, count=4)
+        got = evaluate(CASE, layout)
+        times.append(got.step_time_s)
+        weights.append(got.stages[0][0].memory.weights)
+        gradients.append(got.stages[0][0].memory.gradients)
+    assert times == sorted(set(times))
+    assert gradients[0] == pytest.approx(4 * gradients[1]) == pytest.approx(4 * gradients[2])
+    assert weights[0] == weights[1] == pytest.approx(4 * weights[2])
