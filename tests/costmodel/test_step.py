@@ -116,7 +116,9 @@ def test_a_tied_embedding_costs_a_copy_and_its_reduction() -> None:
 
 def test_zero_2_scatters_gradients_in_every_backward_and_zero_3_gathers_weights_too() -> None:
     """ZeRO-2 saves gradient bytes for traffic in each micro-batch, ZeRO-3 weights for more."""
-    times, weights, gradients = [], [], []
+    times: list[float] = []
+    weights: list[float] = []
+    gradients: list[float] = []
     for zero in (1, 2, 3):
         layout = even_layout(StageOption(pool="p", tp=2, zero=zero), 2, 8, count=4)
         got = evaluate(CASE, layout)
