@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from planner.chains import chain_parts, counts_for, template_for
 from planner.degrees import Degrees, best_of_pool, sample_sizes
-from planner.instance import Draft, Instance, Template, layout_of
+from planner.instance import Draft, Instance, Template, layout_of, pipelines_of
 from planner.mixes import Column, column, mix
 from planner.watch import Watch
 
@@ -22,15 +22,12 @@ def mixed_layouts(instance: Instance, watch: Watch) -> Iterator[Draft]:
     """Layouts of several pipelines: all pools, then sets of islands grown greedily."""
     islands = sorted(set(instance.islands))
     everything = tuple(range(len(instance.chips)))
-    first = _mixed(instance, everything)
-    if first is not None:
-        yield first
+    yield from _refined(instance, everything, _mixed(instance, everything))
     if len(islands) > 1:
         yield from _grown(instance, islands, watch)
     for pools in _within_islands(instance):
-        draft = None if watch.expired() else _mixed(instance, pools)
-        if draft is not None:
-            yield draft
+        if not watch.expired():
+            yield from _refined(instance, pools, _mixed(instance, pools))
 
 
 def _grown(instance: Instance, islands: list[int], watch: Watch) -> Iterator[Draft]:
@@ -53,7 +50,7 @@ def _grown(instance: Instance, islands: list[int], watch: Watch) -> Iterator[Dra
         seconds, island, draft = min(trials, key=lambda trial: trial[:2])
         if chosen and seconds >= best_s:
             return
-        yield draft
+        yield from _refined(instance, _pools_in(instance, (*chosen, island)), draft)
         chosen, best_s = (*chosen, island), seconds
 
 
@@ -67,22 +64,41 @@ def _within_islands(instance: Instance) -> tuple[tuple[int, ...], ...]:
     return tuple((k,) for k, island in enumerate(instance.islands) if island in shared)
 
 
-def _mixed(instance: Instance, pools: tuple[int, ...]) -> Draft | None:
-    return mix(instance, _columns(instance, pools))
+def _refined(instance: Instance, pools: tuple[int, ...], draft: Draft | None) -> Iterator[Draft]:
+    """The draft, and a second one whose pipelines count on sharing their state with as many.
+
+    All pipelines of a mix hold all layers, so once their number is known ZeRO leaves less on a
+    chip, and shallower pipelines fit.
+    """
+    if draft is None:
+        return
+    yield draft
+    second = _mixed(instance, pools, sharing=pipelines_of(draft))
+    if second is not None:
+        yield second
 
 
-def _columns(instance: Instance, pools: tuple[int, ...]) -> tuple[Column, ...]:
-    """Balanced pipelines of one pool each, at every depth that its chips allow."""
+def _mixed(instance: Instance, pools: tuple[int, ...], sharing: int = 1) -> Draft | None:
+    return mix(instance, _columns(instance, pools, sharing))
+
+
+def _columns(instance: Instance, pools: tuple[int, ...], sharing: int) -> tuple[Column, ...]:
+    """Balanced pipelines of one pool each, at every depth that its chips allow.
+
+    sharing: pipelines that certainly share every layer.
+    """
     found: dict[Template, None] = {}
     for samples in sample_sizes(instance):
         for pool in pools:
             for chosen in best_of_pool(instance, pool, samples, WIDTH):
-                for template in _depths(instance, chosen, pools):
+                for template in _depths(instance, chosen, pools, sharing):
                     found[template] = None
     return tuple(column(instance, template) for template in found)
 
 
-def _depths(instance: Instance, chosen: Degrees, pools: tuple[int, ...]) -> Iterator[Template]:
+def _depths(
+    instance: Instance, chosen: Degrees, pools: tuple[int, ...], sharing: int
+) -> Iterator[Template]:
     """The pipeline over these degrees at every depth worth having, with memory for its copies.
 
     The copies of its own pool share its weights at least; its micro-batches are as many as if all
@@ -94,7 +110,7 @@ def _depths(instance: Instance, chosen: Degrees, pools: tuple[int, ...]) -> Iter
         copies = max(1, count * total // max(1, instance.chips[chosen.pool]))
         microbatches = max(1, instance.batch // (chosen.samples * copies))
         template = template_for(
-            instance, parts, microbatches=microbatches, pipelines=count, lean=True
+            instance, parts, microbatches=microbatches, pipelines=max(count, sharing), lean=True
         )
         if template is not None:
             yield template
