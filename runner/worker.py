@@ -17,7 +17,7 @@ from pathlib import Path
 from costmodel.layout.ranks import rank_table
 from costmodel.layout.shards import gradient_groups
 from runner.batch import Batch, make_batch
-from runner.compare import compare
+from runner.comparison import compare
 from runner.rank import RankResult, run_rank, set_up_torch
 from runner.reference import run_reference
 from runner.task import Outcome, Task, read, write

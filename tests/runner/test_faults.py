@@ -5,7 +5,7 @@ import pytest
 from costmodel.layout.values import Layout
 from runner.reduction import Reduced
 from runner.task import Fault
-from runner.validate import run
+from runner.validation import run
 from tests.runner.tiny import LLAMA, job, model, option, pipeline
 
 LAYOUT = Layout(

@@ -12,7 +12,7 @@ from costmodel.model.graph import Block, ModelGraph, Tie
 from costmodel.model.parts import Attention, Experts, LatentAttention, Mlp
 from costmodel.model.stack import TIED_HEAD, embedding_block, head_block
 from costmodel.traffic import Widths, forecast
-from runner.execute import execute
+from runner.launch import launch
 from runner.task import Fault, Outcome, Task
 
 HIDDEN = 16
@@ -100,7 +100,7 @@ def run(
     """Executes one step."""
     layout = Layout(pipelines=pipelines)
     layout = replace(layout, schedule=replace(layout.schedule, kind=schedule))
-    return execute(
+    return launch(
         Task(graph=what, layout=layout, job=job(layout), fault=fault or Fault(), timeout_s=60.0)
     )
 

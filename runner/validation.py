@@ -1,4 +1,4 @@
-"""``validate``: executes a reduced plan and says whether it does what the plan promises."""
+"""Executes a reduced plan and says whether it does what the plan promises."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from costmodel.problem import Problem
 from costmodel.traffic import Widths, forecast
 from planner.document import SCHEMA, read_layout
 from runner.degrees import num_ranks
-from runner.execute import execute
+from runner.launch import launch
 from runner.reduction import Reduced, reduce_plan
 from runner.report import Report, executed, rejected
 from runner.support import refusals
@@ -23,21 +23,12 @@ from runner.task import Fault, Task
 
 EXECUTED = Widths(activation=8, gradient=8, weight=8, loss=8)
 """The runner computes and communicates in float64."""
-TIMEOUT_S = 300.0
 
 
-def validate(
-    document: Mapping[str, Any],
-    *,
-    max_ranks: int = 16,
-    seed: int = 0,
-    timeout_s: float = TIMEOUT_S,
+def validated(
+    document: Mapping[str, Any], *, max_ranks: int, seed: int, timeout_s: float
 ) -> Report:
-    """Checks a plan document for contradictions, then executes it at small size.
-
-    max_ranks: processes at most. seed: of weights and tokens. Raises InputError for what is not a
-    plan or cannot be executed, ExecutionError when the processes do not finish.
-    """
+    """The report on a plan document; ``runner.validate`` says what the parameters are."""
     problem, layout = read(document)
     broken = violations(problem, layout)
     if broken:
@@ -50,10 +41,10 @@ def validate(
 
 
 def run(
-    reduced: Reduced, *, seed: int = 0, timeout_s: float = TIMEOUT_S, fault: Fault | None = None
+    reduced: Reduced, *, seed: int = 0, timeout_s: float = 300.0, fault: Fault | None = None
 ) -> Report:
     """Executes a reduced plan; ``fault`` is a mistake that the report has to find."""
-    outcome = execute(
+    outcome = launch(
         Task(
             graph=reduced.graph,
             layout=reduced.layout,

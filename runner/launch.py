@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,28 +19,40 @@ class ExecutionError(HaplanError):
     """The processes did not finish: a rank raised, or the time was over."""
 
 
-def execute(task: Task) -> Outcome:
-    """Runs the task's ranks on this machine. Raises ExecutionError when they do not finish."""
+def launch(task: Task) -> Outcome:
+    """Runs the task's ranks on this machine.
+
+    Raises ExecutionError when they do not finish, ModuleNotFoundError without torch.
+    """
+    if find_spec("torch") is None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
     with TemporaryDirectory(prefix="haplan-") as name:
         folder = Path(name)
         write(folder / "task", task)
         status = _run(folder, task.timeout_s)
         if status is None:
             raise ExecutionError(f"the ranks did not finish within {task.timeout_s:g} s")
-        if status or not (folder / "outcome").exists():
-            failure = folder / "failure"
-            text = failure.read_text(encoding="utf-8") if failure.exists() else f"status {status}"
-            raise ExecutionError(text)
+        if status:
+            raise ExecutionError(_story(folder) or f"the processes ended with status {status}")
         return read(folder / "outcome")
+
+
+def _story(folder: Path) -> str:
+    """What went wrong: the traceback of a rank, or what Python itself had to say."""
+    files = (folder / "failure", folder / "errors")
+    texts = (file.read_text(encoding="utf-8") for file in files if file.exists())
+    return next((text for text in texts if text), "")
 
 
 def _run(folder: Path, timeout_s: float) -> int | None:
     """Exit status, or None when the time was over."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "runner.worker", str(folder)],
-        env=_environment(),
-        start_new_session=True,
-    )
+    with (folder / "errors").open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "runner.worker", str(folder)],
+            env=_environment(),
+            stderr=errors,
+            start_new_session=True,
+        )
     try:
         return process.wait(timeout_s)
     except subprocess.TimeoutExpired:
