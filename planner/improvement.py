@@ -22,7 +22,7 @@ from planner.watch import Watch
 
 TRIED_PER_ROUND = 6
 MAX_EVALUATIONS = 150
-MAX_WORK = 20_000
+MAX_WORK = 5_000
 """Evaluations times what one costs: every cut makes a segment that all pipelines take part in."""
 
 
