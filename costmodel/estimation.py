@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from costmodel.assumptions import assumptions_of
 from costmodel.errors import InputError
 from costmodel.evaluation import Evaluation
 from costmodel.hardware.values import Cluster
@@ -75,7 +76,7 @@ def estimate(
         problem=problem,
         evaluation=evaluation,
         warnings=warnings(problem, layout) + memory_warnings(evaluation),
-        assumptions=(*model.assumptions, *cluster.assumptions),
+        assumptions=assumptions_of(problem, layout),
         changes=() if evaluation.fits else smallest_changes(problem, evaluation),
     )
 

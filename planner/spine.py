@@ -3,6 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 
+from costmodel.assumptions import assumptions_of
 from costmodel.hardware.values import Cluster
 from costmodel.job import Job
 from costmodel.model.graph import ModelGraph
@@ -83,7 +84,7 @@ def _explained(
         alternatives=(Alternative(target="any", step_time_s=step_s, relative=0.0),),
         effort=_effort(instance.space, found, watch),
         warnings=_warnings(problem),
-        assumptions=(*problem.model.assumptions, *problem.cluster.assumptions),
+        assumptions=assumptions_of(problem, layout),
     )
 
 
@@ -105,7 +106,7 @@ def _infeasible(problem: Problem, instance: Instance, found: Found, watch: Watch
         effort=_effort(instance.space, found, watch),
         shortfall=shortfall_of(problem, instance.space),
         warnings=_warnings(problem),
-        assumptions=(*problem.model.assumptions, *problem.cluster.assumptions),
+        assumptions=assumptions_of(problem, None),
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from costmodel.assumptions import assumptions_of
 from costmodel.evaluation import Evaluation, StageEvaluation
 from costmodel.layout.rules import warnings
 from costmodel.problem import Problem
@@ -27,7 +28,7 @@ def estimate_document(problem: Problem, evaluation: Evaluation) -> Document:
             for number, stage in enumerate(stages)
         ],
         "warnings": list(warnings(problem, evaluation.layout)),
-        "assumptions": [*problem.model.assumptions, *problem.cluster.assumptions],
+        "assumptions": list(assumptions_of(problem, evaluation.layout)),
     }
 
 

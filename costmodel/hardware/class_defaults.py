@@ -1,7 +1,7 @@
 """What to take for a number that nobody published, when a cluster asks for class defaults.
 
-Every rule is written out in the documentation of clusters, and every use of one is a
-sentence in `Cluster.assumptions`.
+Every rule is written out in the documentation of clusters, and every use of one is kept
+in `Chip.assumed` or `Link.assumed`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from costmodel.hardware.values import PRECISIONS, Chip
+from costmodel.hardware.values import PRECISIONS, Assumption, Chip
 from costmodel.units import format_rate
 
 Numbers = Mapping[str, float | None]
@@ -42,8 +42,8 @@ _FRACTION_RULES = (("bf16", "fp16"), ("fp16", "bf16"), ("mxfp8", "fp8"), ("nvfp4
 """(unknown, known): formats of one width reach the same share of their peak."""
 
 
-def fill_chip(chip: Chip) -> tuple[Chip, tuple[str, ...]]:
-    """The chip with the unknown numbers of its class filled in, and what was assumed.
+def fill_chip(chip: Chip) -> Chip:
+    """The chip with the unknown numbers of its class filled in and listed as assumed.
 
     Memory size and bandwidth have no class default; what the chip cannot do stays so.
     """
@@ -53,19 +53,19 @@ def fill_chip(chip: Chip) -> tuple[Chip, tuple[str, ...]]:
     for precision in PRECISIONS:
         if peaks.get(precision) is not None and fractions.get(precision) is None:
             fractions[precision] = MATMUL_FRACTION
-    notes = [
-        *_notes("peak", chip.peak_flop_per_s, peaks, "FLOP/s"),
-        *_notes("matmul_fraction", chip.matmul_fraction, fractions),
+    assumed = [
+        *_new("peak", chip.peak_flop_per_s, peaks, "FLOP/s"),
+        *_new("matmul_fraction", chip.matmul_fraction, fractions),
     ]
     if chip.memory_fraction is None:
-        notes.append(f"memory_fraction = {MEMORY_FRACTION}")
-    filled = replace(
+        assumed.append(Assumption(field="memory_fraction", value=str(MEMORY_FRACTION)))
+    return replace(
         chip,
         peak_flop_per_s=peaks,
         matmul_fraction=fractions,
         memory_fraction=chip.memory_fraction or MEMORY_FRACTION,
+        assumed=tuple(assumed),
     )
-    return filled, tuple(f"chip {chip.name}: {note} (class default)" for note in notes)
 
 
 def _filled(
@@ -80,12 +80,11 @@ def _filled(
     return filled
 
 
-def _notes(field: str, before: Numbers, after: Numbers, unit: str = "") -> list[str]:
-    filled: dict[float, list[str]] = {}
-    for precision in PRECISIONS:
-        value = after.get(precision)
-        if value is not None and before.get(precision) is None:
-            filled.setdefault(value, []).append(precision)
-    texts = {value: format_rate(value, unit) if unit else f"{value:g}" for value in filled}
-    listed = [f"{texts[value]} for {', '.join(names)}" for value, names in filled.items()]
-    return [f"{field} = {'; '.join(listed)}"] if listed else []
+def _new(name: str, before: Numbers, after: Numbers, unit: str = "") -> list[Assumption]:
+    return [
+        Assumption(
+            field=name, key=precision, value=format_rate(value, unit) if unit else f"{value:g}"
+        )
+        for precision in PRECISIONS
+        if (value := after.get(precision)) is not None and before.get(precision) is None
+    ]

@@ -19,8 +19,25 @@ DEFAULT_MEMORY_MARGIN = 0.92
 """Usable share of memory with a calibrated model (science notes 1.5: 0.92-0.94)."""
 
 
+TRAINING_PRECISIONS = ("fp32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4")
+"""Precisions that a job can ask for, to name in advice."""
+
+
 def _no_document() -> dict[str, object]:
     return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """One number that nobody measured, and what stands in for it.
+
+    field: as in the sheet (`peak`, `bandwidth`). key: the precision or collective within the
+    field, empty for a single number. value: as text with its unit.
+    """
+
+    field: str
+    key: str = ""
+    value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +45,8 @@ class Chip:
     """One kind of accelerator.
 
     Bandwidth and arithmetic are peaks of the data sheet, dense; the fractions say
-    which share of them a large matrix product or a large stream was seen to reach.
+    which share of them a large matrix product or a large stream was seen to reach. unsupported:
+    precisions that it cannot compute in. assumed: numbers above that are class defaults.
     """
 
     name: str
@@ -40,19 +58,18 @@ class Chip:
     peak_flop_per_s: Mapping[str, float | None] = field(hash=False)
     matmul_fraction: Mapping[str, float | None] = field(hash=False)
     unsupported: frozenset[str] = frozenset()
+    assumed: tuple[Assumption, ...] = field(default=(), hash=False)
     confidence: str = "low"
     sources: tuple[str, ...] = ()
 
     def peak(self, precision: str) -> float:
         """Dense peak in FLOP/s. Raises `UnknownNumberError`."""
-        if precision in self.unsupported:
-            raise self._unsupported(precision)
+        self.check_computes_in(precision)
         return self._known(self.peak_flop_per_s.get(precision), f"peak.{precision}", "312 TFLOP/s")
 
     def matmul_efficiency(self, precision: str) -> float:
         """Share of the peak that large matrix products reach. Raises `UnknownNumberError`."""
-        if precision in self.unsupported:
-            raise self._unsupported(precision)
+        self.check_computes_in(precision)
         value = self.matmul_fraction.get(precision)
         return self._known(value, f"matmul_fraction.{precision}", 0.75)
 
@@ -70,13 +87,16 @@ class Chip:
             raise unknown_number(f"chips/{self.name}.yaml", path, "chip", example)
         return value
 
-    def _unsupported(self, precision: str) -> UnknownNumberError:
-        usable = [p for p in PRECISIONS if self.peak_flop_per_s.get(p) is not None]
-        return UnknownNumberError.of(
-            field=f"chips/{self.name}.yaml: peak.{precision}",
+    def check_computes_in(self, precision: str, *, pool: str = "") -> None:
+        """Raises `UnknownNumberError` for a precision that the hardware lacks; names the pool."""
+        if precision not in self.unsupported:
+            return
+        usable = [p for p in TRAINING_PRECISIONS if self.peak_flop_per_s.get(p) is not None]
+        raise UnknownNumberError.of(
+            field=f"{f'pool {pool}, ' if pool else ''}chips/{self.name}.yaml: peak.{precision}",
             value="unsupported",
             rule=f"{self.title} does not compute in {precision}",
-            fix=f"choose one of {', '.join(usable)} or leave out the pool",
+            fix=f"choose the precision {' or '.join(usable)}, or leave out the pool",
         )
 
 
@@ -89,7 +109,7 @@ class Link:
     per NIC for the others. latency_s: per message and hop. efficiency: per collective, bus
     bandwidth over `bytes_per_s` for large messages; above 1 where the switch reduces. ports: in
     a full mesh the number of peers that share `bytes_per_s`; 1 behind a switch. multicast: the
-    switch can reduce.
+    switch can reduce. assumed: numbers above that are class defaults.
     """
 
     name: str
@@ -102,6 +122,7 @@ class Link:
     multicast: bool = False
     ports: int = 1
     fabric: str = ""
+    assumed: tuple[Assumption, ...] = field(default=(), hash=False)
 
     def group_bytes_per_s(self, num_chips: int) -> float:
         """Bandwidth of one chip within a group of `num_chips`, bytes/s.
@@ -151,8 +172,9 @@ class Pool:
         """What large matrix products reach on one chip, FLOP/s.
 
         The owner's measurement if there is one, else peak times the chip's measured
-        fraction. Raises `UnknownNumberError`.
+        fraction. Raises `UnknownNumberError`, for a precision that the chip lacks in any case.
         """
+        self.chip.check_computes_in(precision, pool=self.name)
         if self.flop_per_s is not None:
             return self.flop_per_s
         peak = self.chip.peak(precision)
@@ -179,14 +201,12 @@ class IslandLink:
 class Cluster:
     """Pools in islands and the links between the islands.
 
-    assumptions: numbers used that nobody measured, as sentences. document: the cluster
-    document that reproduces this value.
+    document: the cluster document that reproduces this value.
     """
 
     name: str
     pools: tuple[Pool, ...]
     between: tuple[IslandLink, ...] = ()
-    assumptions: tuple[str, ...] = ()
     document: Mapping[str, object] = field(default_factory=_no_document, hash=False)
 
     @property

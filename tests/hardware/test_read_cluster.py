@@ -16,6 +16,7 @@ from costmodel.errors import (
     UnknownNumberError,
     UnsafeDocumentError,
 )
+from costmodel.hardware.assumptions import assumptions_for, whole
 from costmodel.hardware.read import load_cluster
 from costmodel.hardware.values import Pool
 from costmodel.safe_document import load_document
@@ -76,11 +77,24 @@ def test_overrides_replace_any_number() -> None:
 
 
 def test_an_override_supplies_what_nobody_published() -> None:
+    ada = {"chip": "nvidia-l4", "scale_up": "pcie4-x8"}
     with pytest.raises(UnknownNumberError, match="class_defaults") as caught:
-        read_pool().matmul_flop_per_s("fp8")
+        read_pool(**ada).matmul_flop_per_s("fp8")
     assert 'overrides: {chip: {peak: {fp8: "312 TFLOP/s"}}}' in str(caught.value)
     chip = {"peak": {"fp8": "312 TFLOP/s"}, "matmul_fraction": {"fp8": 0.75}}
-    assert read_pool(overrides={"chip": chip}).matmul_flop_per_s("fp8") == 234e12
+    assert read_pool(**ada, overrides={"chip": chip}).matmul_flop_per_s("fp8") == 234e12
+
+
+def test_a_precision_that_the_chip_lacks_names_the_pool_and_a_way_out() -> None:
+    measured = {"throughput": "140 TFLOP/s"}
+    for pool in (read_pool(), read_pool(measured=measured)):
+        with pytest.raises(UnknownNumberError) as caught:
+            pool.matmul_flop_per_s("fp8")
+        assert str(caught.value) == (
+            "pool x, chips/nvidia-a100-sxm-80g.yaml: peak.fp8: NVIDIA A100 SXM4 80GB does not "
+            "compute in fp8, got 'unsupported'; choose the precision fp32 or fp16 or bf16, or "
+            "leave out the pool"
+        )
 
 
 def test_unknown_number_of_a_link_is_found_on_reading() -> None:
@@ -90,24 +104,27 @@ def test_unknown_number_of_a_link_is_found_on_reading() -> None:
     assert read_pool(**metax, **own).scale_up.bytes_per_s == 100e9
 
 
+def listing(source: dict[str, Any]) -> str:
+    cluster = load_cluster(source)
+    return "\n".join(assumptions_for(cluster, whole(cluster)))
+
+
 def test_class_defaults_are_listed_and_overrides_are_not() -> None:
     metax = {"chip": "metax-c500", "scale_up": "metaxlink"}
-    listed = "\n".join(load_cluster(document(metax, class_defaults=True)).assumptions)
-    assert "chip metax-c500: matmul_fraction = 0.8 for" in listed
-    assert "link metaxlink: bandwidth = 400 GB/s (class default)" in listed
+    listed = listing(document(metax, class_defaults=True))
+    assert "chip metax-c500 (pool x): matmul_fraction = 0.8 for" in listed
+    assert "link metaxlink (pool x): bandwidth = 400 GB/s (class default)" in listed
     own = {"scale_up": {"bandwidth": "100 GB/s", "latency": "2 us"}}
-    listed = "\n".join(
-        load_cluster(document(metax | {"overrides": own}, class_defaults=True)).assumptions
-    )
-    assert "link metaxlink: bandwidth" not in listed
-    assert "link metaxlink: latency" not in listed
+    listed = listing(document(metax | {"overrides": own}, class_defaults=True))
+    assert "link metaxlink (pool x): bandwidth" not in listed
+    assert "link metaxlink (pool x): latency" not in listed
 
 
 def test_measured_values_win_over_the_sheet() -> None:
     assert read_pool().matmul_flop_per_s("bf16") == pytest.approx(312e12 * 0.869)
     assert read_pool(measured={"efficiency": 0.5}).matmul_flop_per_s("bf16") == 156e12
     measured = read_pool(measured={"throughput": "140 TFLOP/s"})
-    assert measured.matmul_flop_per_s("fp8") == 140e12
+    assert measured.matmul_flop_per_s("fp16") == 140e12
 
 
 def test_everything_else_of_a_pool() -> None:

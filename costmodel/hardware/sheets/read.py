@@ -9,7 +9,7 @@ from typing import Any
 
 from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.class_defaults import SCALE_UP_BYTES_PER_S, STATED_SHARE, fill_chip
-from costmodel.hardware.values import COLLECTIVES, Chip, Link, unknown_number
+from costmodel.hardware.values import COLLECTIVES, Assumption, Chip, Link, unknown_number
 from costmodel.safe_document import load_document
 from costmodel.units import Dimension, format_rate, parse_quantity
 from costmodel.wire.read import validate
@@ -61,13 +61,13 @@ def link_sheet(name: str) -> LinkSheet:
 
 def load_chip(name: str, *, class_defaults: bool = False) -> Chip:
     """A bundled chip. Unknown numbers are `None` unless class defaults are asked for."""
-    return build_chip(name, ChipOverrides(), class_defaults=class_defaults)[0]
+    return build_chip(name, ChipOverrides(), class_defaults=class_defaults)
 
 
 def load_link(name: str, *, class_defaults: bool = False) -> Link:
     """A bundled link. Raises `UnknownNumberError` if its bandwidth is unknown, unless class
     defaults are asked for."""
-    return build_link(name, LinkOverrides(), part="scale_up", class_defaults=class_defaults)[0]
+    return build_link(name, LinkOverrides(), part="scale_up", class_defaults=class_defaults)
 
 
 def usual_scale_up(name: str) -> str:
@@ -77,8 +77,8 @@ def usual_scale_up(name: str) -> str:
 
 def build_chip(
     name: str, overrides: ChipOverrides, *, class_defaults: bool, field: str = ""
-) -> tuple[Chip, tuple[str, ...]]:
-    """The chip with overrides and, if asked for, class defaults; and what was assumed.
+) -> Chip:
+    """The chip with overrides and, if asked for, class defaults.
 
     `field` is the path of the overrides in the user's document.
     """
@@ -105,13 +105,13 @@ def build_chip(
         confidence=sheet.confidence,
         sources=tuple(sheet.sources),
     )
-    return fill_chip(chip) if class_defaults else (chip, ())
+    return fill_chip(chip) if class_defaults else chip
 
 
 def build_link(
     name: str, overrides: LinkOverrides, *, part: str, class_defaults: bool, field: str = ""
-) -> tuple[Link, tuple[str, ...]]:
-    """The link with overrides and, if asked for, class defaults; and what was assumed.
+) -> Link:
+    """The link with overrides and, if asked for, class defaults.
 
     `part` is what the overrides of this link are called in a pool. Raises
     `UnknownNumberError` if the bandwidth stays unknown.
@@ -122,14 +122,14 @@ def build_link(
     latency = own.quantity(overrides.latency, Dimension.SECONDS, "latency")
     own.check()
     bandwidth = own_bandwidth or number_of(sheet.bandwidth, Dimension.BYTES_PER_S)
-    notes = list(_class_default_notes(name, sheet, overrides))
+    assumed = _class_defaults(sheet, overrides)
     if bandwidth is None:
         if not class_defaults:
             raise unknown_number(f"links/{name}.yaml", "bandwidth", part, "100 GB/s")
         bandwidth = _default_bandwidth(sheet)
-        notes.append(f"link {name}: bandwidth = {format_rate(bandwidth)} (class default)")
+        assumed.append(Assumption(field="bandwidth", value=format_rate(bandwidth)))
     efficiency = {**_table(sheet.efficiency), **overrides.efficiency}
-    link = Link(
+    return Link(
         name=name,
         kind=sheet.kind,
         fabric=sheet.fabric,
@@ -140,8 +140,8 @@ def build_link(
         efficiency={op: efficiency[op] or 0.0 for op in COLLECTIVES},
         multicast=sheet.multicast if overrides.multicast is None else overrides.multicast,
         ports=overrides.ports or sheet.ports,
+        assumed=tuple(assumed),
     )
-    return link, tuple(notes)
 
 
 def number_of(number: Sourced, dimension: Dimension | None = None) -> float | None:
@@ -191,18 +191,15 @@ def _default_bandwidth(sheet: LinkSheet) -> float:
     return STATED_SHARE * parse_quantity(sheet.bandwidth.stated, Dimension.BYTES_PER_S)
 
 
-def _class_default_notes(name: str, sheet: LinkSheet, own: LinkOverrides) -> list[str]:
-    listed: list[str] = []
-    by_value: dict[object, list[str]] = {}
-    for op, number in sheet.efficiency.items():
-        if op not in own.efficiency and _is_class_default(number):
-            by_value.setdefault(number.value, []).append(op)
-    if by_value:
-        texts = (f"{value} for {', '.join(ops)}" for value, ops in by_value.items())
-        listed.append(f"efficiency = {'; '.join(texts)}")
+def _class_defaults(sheet: LinkSheet, own: LinkOverrides) -> list[Assumption]:
+    assumed = [
+        Assumption(field="efficiency", key=op, value=f"{number.value}")
+        for op, number in sheet.efficiency.items()
+        if op not in own.efficiency and _is_class_default(number)
+    ]
     if own.latency is None and _is_class_default(sheet.latency):
-        listed.append(f"latency = {sheet.latency.value}")
-    return [f"link {name}: {text} (class default)" for text in listed]
+        assumed.append(Assumption(field="latency", value=str(sheet.latency.value)))
+    return assumed
 
 
 def _is_class_default(number: Sourced) -> bool:
