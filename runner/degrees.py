@@ -18,8 +18,7 @@ KINDS = ("tp", "cp", "replicas", "ep", "etp")
 SMALL = (1, 2, 4)
 MAX_MAPS = 4000
 
-FEATURE, DIFFERENCE, DISTINCT, UNCHANGED, COPIES = 10.0, 6.0, 3.0, 0.3, 5.0
-MERGED_ALIKE, MERGED_UNLIKE, ONE_STAGE, DROPPED = -1.0, -12.0, -12.0, -15.0
+FEATURE, DIFFERENCE, DISTINCT, UNCHANGED, COPIES = 25.0, 6.0, 3.0, 0.3, 5.0
 PER_RANK = -0.01
 
 DegreeMap = Mapping[str, Mapping[int, int]]
@@ -161,10 +160,7 @@ def _neighbours(layout: Layout, kind: str) -> set[tuple[int, int]]:
 
 
 def _merge_score(layout: Layout, result: Layout, merged: Merged) -> float:
-    total = MERGED_ALIKE * merged.alike + MERGED_UNLIKE * merged.unlike
-    pairs = zip((layout.pipelines[i] for i in merged.kept), result.pipelines, strict=True)
-    total += ONE_STAGE * sum(len(a.stages) > 1 == len(b.stages) for a, b in pairs)
-    total += DROPPED * (len(layout.pipelines) - len(merged.kept))
+    total = PER_RANK * num_ranks(result) - merged.loss
     if any(p.count > 1 for p in layout.pipelines):
         total += COPIES * any(p.count > 1 for p in result.pipelines)
-    return total + PER_RANK * num_ranks(result)
+    return total

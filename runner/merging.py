@@ -1,4 +1,8 @@
-"""Merges neighbouring stages, and drops pipelines, until a layout fits a number of ranks."""
+"""Merges neighbouring stages, and drops pipelines, until a layout fits a number of ranks.
+
+Always the step that loses least: neighbours with equal options become one stage; a pipeline goes
+whose stages are those of another; then come steps that lose a difference, a boundary or a kind.
+"""
 
 from __future__ import annotations
 
@@ -7,75 +11,97 @@ from dataclasses import dataclass, replace
 
 from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
 
+ALIKE, TWIN, MODES, UNLIKE, LAST, DIFFERENT = 1.0, 2.0, 5.0, 12.0, 12.0, 15.0
+"""Losses: merging equal stages, dropping a twin, merging stages that differ in recompute only, in
+more than that, the last boundary of a pipeline (added), dropping a kind."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """A layout that fits, with one copy of each pipeline.
+    """A layout that fits (if it can), with one copy of each pipeline.
 
-    alike, unlike: merged pairs with equal and with different options. kept: indices of the
-    pipelines that are left.
+    kept: indices of the pipelines that are left. loss: of all steps. unlike: merged pairs with
+    different options. different: dropped pipelines that had no twin.
     """
 
     layout: Layout
-    alike: int
-    unlike: int
     kept: tuple[int, ...]
+    loss: float
+    unlike: int
+    different: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pair:
-    """Two neighbouring stages. last: no boundary would be left; pools: they are in two pools."""
+class _Step:
+    """Merges stages ``stage`` and ``stage + 1`` of a pipeline, or drops it (stage None).
 
-    pipeline: int
-    stage: int
-    unlike: bool
-    last: bool
+    pools: the pair is in two pools. length: stages of the pipeline.
+    """
+
+    loss: float
     pools: bool
     length: int
+    pipeline: int
+    stage: int | None
 
 
 def fitted(layout: Layout, max_ranks: int) -> Merged:
-    """Merges alike pairs first, in the longest pipeline; then drops the last pipelines."""
-    pipelines = list(layout.pipelines)
-    counts = [0, 0]
+    """The layout after the steps that lose least, until it fits or nothing is left to do."""
+    pipelines = dict(enumerate(layout.pipelines))
+    taken: list[_Step] = []
     while _ranks(pipelines) > max_ranks:
-        pairs = list(_pairs(pipelines))
-        if not pairs:
-            if len(pipelines) == 1:
-                break
-            pipelines.pop()
-            continue
-        pair = min(pairs, key=lambda p: (p.unlike, p.last, p.pools, -p.length))
-        pipelines[pair.pipeline] = _merge(pipelines[pair.pipeline], pair.stage)
-        counts[pair.unlike] += 1
+        steps = list(_steps(pipelines))
+        if not steps:
+            break
+        step = min(steps, key=lambda s: (s.loss, s.pools, -s.length, -s.pipeline))
+        taken.append(step)
+        if step.stage is None:
+            del pipelines[step.pipeline]
+        else:
+            pipelines[step.pipeline] = _merge(pipelines[step.pipeline], step.stage)
     return Merged(
-        layout=replace(layout, pipelines=tuple(pipelines)),
-        alike=counts[0],
-        unlike=counts[1],
-        kept=tuple(range(len(pipelines))),
+        layout=replace(layout, pipelines=tuple(pipelines.values())),
+        kept=tuple(pipelines),
+        loss=sum(step.loss for step in taken),
+        unlike=sum(
+            step.stage is not None and step.loss not in (ALIKE, ALIKE + LAST) for step in taken
+        ),
+        different=sum(step.stage is None and step.loss >= DIFFERENT for step in taken),
     )
 
 
-def _ranks(pipelines: list[Pipeline]) -> int:
-    return sum(stage.option.num_chips for p in pipelines for stage in p.stages)
+def _ranks(pipelines: dict[int, Pipeline]) -> int:
+    return sum(stage.option.num_chips for p in pipelines.values() for stage in p.stages)
 
 
-def _pairs(pipelines: list[Pipeline]) -> Iterator[_Pair]:
-    for p, pipeline in enumerate(pipelines):
-        for s in range(len(pipeline.stages) - 1):
-            a, b = pipeline.stages[s], pipeline.stages[s + 1]
-            unlike = _key(a.option) != _key(b.option)
-            yield _Pair(
-                pipeline=p,
-                stage=s,
-                unlike=unlike,
-                last=len(pipeline.stages) == 2,
-                pools=a.option.pool != b.option.pool,
-                length=len(pipeline.stages),
-            )
+def _steps(pipelines: dict[int, Pipeline]) -> Iterator[_Step]:
+    keys = {index: _key(pipeline) for index, pipeline in pipelines.items()}
+    for index, pipeline in pipelines.items():
+        length = len(pipeline.stages)
+        twin = sum(key == keys[index] for key in keys.values()) > 1
+        if len(pipelines) > 1:
+            loss = TWIN if twin else DIFFERENT
+            yield _Step(loss=loss, pools=False, length=length, pipeline=index, stage=None)
+        for s in range(length - 1):
+            a, b = pipeline.stages[s].option, pipeline.stages[s + 1].option
+            loss = _difference(a, b) + (LAST if length == 2 else 0.0)
+            pools = a.pool != b.pool
+            yield _Step(loss=loss, pools=pools, length=length, pipeline=index, stage=s)
 
 
-def _key(option: StageOption) -> StageOption:
+def _difference(a: StageOption, b: StageOption) -> float:
+    if _plain(a) == _plain(b):
+        return ALIKE
+    return MODES if _plain(a) == replace(_plain(b), recompute=a.recompute) else UNLIKE
+
+
+def _key(pipeline: Pipeline) -> tuple[StageOption, ...]:
+    """Options along the stages, each run of equal ones once."""
+    plain = [_plain(stage.option) for stage in pipeline.stages]
+    return tuple(o for i, o in enumerate(plain) if i == 0 or o != plain[i - 1])
+
+
+def _plain(option: StageOption) -> StageOption:
     return replace(option, pool="")
 
 

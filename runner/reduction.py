@@ -112,6 +112,7 @@ class _Notes:
         old, new = self.layout, layout
         found = [
             _became("ranks", num_ranks(old), num_ranks(new)),
+            _became("kinds of pipelines", len(old.pipelines), len(new.pipelines)),
             _became("copies of each pipeline", _counts(old), _counts(new)),
             *(_became(kind, _chains(old, kind), _chains(new, kind)) for kind in KINDS),
             _became("stages of each pipeline", _depths(old), _depths(new)),
@@ -125,7 +126,7 @@ class _Notes:
 
     def not_covered(self, layout: Layout) -> tuple[str, ...]:
         lost = [_lost(kind, self.layout, layout) for kind in KINDS]
-        dropped = len(self.layout.pipelines) - len(layout.pipelines)
+        different = self.shrunk.merged.different
         copies, left = (max(p.count for p in x.pipelines) for x in (self.layout, layout))
         shallow = any(p.microbatches < len(p.stages) for p in layout.pipelines)
         parts = ", ".join(component.name for component in self.graph.components)
@@ -134,7 +135,7 @@ class _Notes:
             "boundaries between stages that were merged though they differ": (
                 self.shrunk.merged.unlike > 0
             ),
-            f"{dropped} kinds of pipelines that found no room": dropped > 0,
+            f"{different} kinds of pipelines that found no room": different > 0,
             "the steady part of the schedule on the first stages": shallow,
             f"components beside the main stack: {parts}": bool(parts),
             f"{self.job.precision} arithmetic (executed in float64)": True,

@@ -89,7 +89,7 @@ def test_alike_stages_are_merged_before_features_are_given_up() -> None:
     assert found.layout.pipelines[0].stages[-1].chunks[-1][1] == 10
 
 
-def test_pipelines_that_find_no_room_are_named() -> None:
+def test_pipelines_without_room_are_named() -> None:
     layout = Layout(
         pipelines=tuple(pipeline((4, option()), microbatches=n, count=1) for n in (2, 3, 4, 5, 6))
     )
@@ -97,7 +97,7 @@ def test_pipelines_that_find_no_room_are_named() -> None:
     found = small(model([LLAMA] * 4), layout, max_ranks=3)
 
     assert len(found.layout.pipelines) == 3
-    assert "2 kinds of pipelines that found no room" in found.not_covered
+    assert "kinds of pipelines: 5 became 3" in found.reductions
 
 
 def test_too_many_layers_are_left_out_in_proportion() -> None:
