@@ -21,6 +21,7 @@ from planner.instance import (
     Instance,
     Template,
     arrays,
+    in_flight,
     makespan,
 )
 
@@ -54,19 +55,20 @@ def template_for(
     p = sum(stages for _, stages in parts)
     if p > min(instance.space.max_stages, instance.num_layers):
         return None
-    return _balanced(instance, parts, min(microbatches, p), pipelines, lean)
+    kept = tuple(in_flight(instance, p, microbatches).tolist())
+    return _balanced(instance, parts, kept, pipelines, lean)
 
 
 @lru_cache(maxsize=100_000)
 def _balanced(
-    instance: Instance, parts: Parts, in_flight: int, pipelines: int, lean: bool
+    instance: Instance, parts: Parts, kept: tuple[int, ...], pipelines: int, lean: bool
 ) -> Template | None:
     p = sum(stages for _, stages in parts)
     slowest, rows, cuts = balance(
         arrays(instance, pipelines),
         mode_rows(parts, lean=True),
         mode_rows(parts, lean=lean),
-        np.minimum(in_flight, p - np.arange(p)),
+        np.array(kept, np.int64),
         no_limits(p, instance.num_layers),
     )
     if not np.isfinite(slowest):

@@ -6,6 +6,7 @@ the one worth changing; its moves are pre-sorted by its own simulated makespan.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from planner.degrees import Degrees, degrees
 from planner.instance import (
@@ -14,6 +15,7 @@ from planner.instance import (
     Instance,
     Score,
     Template,
+    fits_roughly,
     layout_of,
     makespan,
     template_samples,
@@ -21,6 +23,9 @@ from planner.instance import (
 from planner.watch import Watch
 
 TRIED_PER_ROUND = 6
+MAX_SHIFTED = 24
+"""Stages up to which layers also move between stages that are no neighbours."""
+
 MAX_EVALUATIONS = 150
 MAX_WORK = 5_000
 """Evaluations times what one costs: every cut makes a segment that all pipelines take part in."""
@@ -38,7 +43,7 @@ def moved_layers(template: Template) -> Iterator[Template]:
 def shifted_layers(template: Template) -> Iterator[Template]:
     """Templates with one layer taken from one stage and given to another, all between sliding."""
     cuts, p = template.cuts, len(template.rows)
-    for giver in range(p):
+    for giver in range(p if p <= MAX_SHIFTED else 0):
         if cuts[giver + 1] - cuts[giver] < 2:
             continue
         for taker in range(p):
@@ -74,7 +79,7 @@ def _slowest(instance: Instance, draft: Draft) -> Entry:
 
 
 def _reshaped(instance: Instance, draft: Draft) -> list[Draft]:
-    """Plans with the slowest pipeline reshaped, quickest first."""
+    """The slowest pipeline reshaped, quickest first; the few best that seem to fit."""
     slowest = _slowest(instance, draft)
     old = slowest.template
     options = {
@@ -86,11 +91,14 @@ def _reshaped(instance: Instance, draft: Draft) -> list[Draft]:
     limit = makespan(instance, old, m) * 1.002
     timed = [(makespan(instance, t, m), t.rows, t.cuts) for t in options]
     ranked = sorted(entry for entry in timed if entry[0] <= limit)
-    return [with_template(draft, old, Template(rows=rows, cuts=cuts)) for _, rows, cuts in ranked]
+    reshaped = (
+        with_template(draft, old, Template(rows=rows, cuts=cuts)) for _, rows, cuts in ranked
+    )
+    return list(islice((d for d in reshaped if fits_roughly(instance, d)), TRIED_PER_ROUND))
 
 
 def _rebalanced(instance: Instance, draft: Draft) -> list[Draft]:
-    """Plans with one micro-batch of every slowest copy given to copies of another entry."""
+    """Drafts with one micro-batch of every slowest copy given to copies of another entry."""
     slowest = _slowest(instance, draft)
     if slowest.microbatches < 2:
         return []

@@ -154,6 +154,13 @@ def makespan(instance: Instance, template: Template, microbatches: int) -> float
     return kind.simulate(*times(instance, template), microbatches)[0]
 
 
+def in_flight(instance: Instance, num_stages: int, microbatches: int) -> IntArray:
+    """Micro-batches whose activations each stage keeps at its peak, shape (p,)."""
+    kind = schedule(instance.space.schedules[0])
+    kept = [kind.in_flight(num_stages, i, microbatches) for i in range(num_stages)]
+    return np.array(kept, np.int64)
+
+
 def pipeline_of(instance: Instance, entry: Entry) -> Pipeline:
     """The entry as a pipeline of the layout language."""
     rows, cuts = entry.template.rows, entry.template.cuts
@@ -201,11 +208,12 @@ def fits_roughly(instance: Instance, draft: Draft) -> bool:
     Exact for drafts whose pipelines cut the layers alike; a quick filter otherwise.
     """
     x = arrays(instance, pipelines_of(draft))
+    layers = instance.num_layers
     for e in draft:
         rows, cuts = e.template.rows, e.template.cuts
+        kept = in_flight(instance, len(rows), e.microbatches)
         for i, row in enumerate(rows):
-            kept = min(e.microbatches, len(rows) - i)
-            used = stage_bytes(x, row, cuts[i], cuts[i + 1], instance.num_layers, kept)
+            used = stage_bytes(x, row, cuts[i], cuts[i + 1], layers, int(kept[i]))
             if used > x.budget[row]:
                 return False
     return True

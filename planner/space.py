@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 
+from costmodel.errors import InputError
 from costmodel.hardware.values import Cluster, Pool
 from costmodel.job import RECOMPUTE_MODES, Job
 from costmodel.layout.values import StageOption
@@ -17,6 +18,9 @@ MAX_REPLICAS = 8
 MAX_EXPERT_PARALLEL = 64
 MAX_STAGES = 64
 TEMPLATE_LIMIT = 8
+SEARCHED_SCHEDULES = ("1f1b", "gpipe")
+"""With one run of layers on each stage; 1F1B, which keeps fewer activations, by default."""
+
 LONG_SEQUENCE = 16384
 """Context parallelism is offered from this many tokens per sequence."""
 
@@ -77,6 +81,13 @@ def _recompute_order(value: object) -> int:
 
 def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evaluator: str) -> Space:
     """The space of a problem: every rule that leaves options out is named and counted."""
+    if job.schedule not in (None, *SEARCHED_SCHEDULES):
+        raise InputError.of(
+            field="/job/schedule",
+            value=job.schedule,
+            rule="must be a schedule that the search covers",
+            fix=f"use auto, {' or '.join(SEARCHED_SCHEDULES)}",
+        )
     pruned: Counter[str] = Counter()
     options: list[StageOption] = []
     for pool in cluster.pools:
@@ -93,7 +104,7 @@ def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evalu
         options=tuple(options),
         max_stages=min(MAX_STAGES, model.num_layers),
         template_limit=TEMPLATE_LIMIT,
-        schedules=(job.schedule or "1f1b",),
+        schedules=(job.schedule or SEARCHED_SCHEDULES[0],),
         pruned=MappingProxyType(dict(sorted(pruned.items()))),
         evaluator=evaluator,
     )
