@@ -81,7 +81,7 @@ def collectives(
 
 
 def splits(op: Op, dims: tuple[str, ...]) -> bool:
-    """Whether the tensor-parallel axis splits a tensor or weight with these dimensions at ``op``."""
+    """Whether the tensor-parallel axis splits a tensor or weight with these dimensions."""
     return any(dim in op.tp_dims for dim in dims)
 
 

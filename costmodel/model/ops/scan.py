@@ -1,4 +1,4 @@
-"""Cost of ``scan`` ops: a recurrence along the sequence, fused, at the rate of an attention core."""
+"""Cost of ``scan`` ops: a fused recurrence along the sequence, at an attention core's rate."""
 
 from costmodel.model.ops.work import fused
 
