@@ -21,6 +21,7 @@ from planner.instance import (
     layout_of,
     makespan,
     pipelines_of,
+    template_samples,
 )
 from planner.mixes import column, mix, trim
 from planner.pass_times import pass_times
