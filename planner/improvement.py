@@ -22,7 +22,9 @@ from planner.instance import (
 )
 from planner.watch import Watch
 
-TRIED_PER_ROUND = 6
+MIN_TRIED, MAX_TRIED = 6, 24
+"""Fewest and most reshaped pipelines scored in one round."""
+
 MAX_SHIFTED = 24
 """Stages up to which layers also move between stages that are no neighbours."""
 
@@ -78,7 +80,7 @@ def _slowest(instance: Instance, draft: Draft) -> Entry:
     return max(draft, key=lambda e: makespan(instance, e.template, e.microbatches))
 
 
-def _reshaped(instance: Instance, draft: Draft) -> list[Draft]:
+def _reshaped(instance: Instance, draft: Draft, tried: int) -> list[Draft]:
     """The slowest pipeline reshaped, quickest first; the few best that seem to fit."""
     slowest = _slowest(instance, draft)
     old = slowest.template
@@ -94,7 +96,7 @@ def _reshaped(instance: Instance, draft: Draft) -> list[Draft]:
     reshaped = (
         with_template(draft, old, Template(rows=rows, cuts=cuts)) for _, rows, cuts in ranked
     )
-    return list(islice((d for d in reshaped if fits_roughly(instance, d)), TRIED_PER_ROUND))
+    return list(islice((d for d in reshaped if fits_roughly(instance, d)), tried))
 
 
 def _rebalanced(instance: Instance, draft: Draft) -> list[Draft]:
@@ -144,8 +146,9 @@ def improve(
     """Hill climbing until no tried move helps; the draft, its score and the evaluations spent."""
     evaluated = 0
     budget = _affordable(draft)
+    tried = max(MIN_TRIED, min(MAX_TRIED, budget // 6))
     while evaluated < budget:
-        moves = _rebalanced(instance, draft)[:2] + _reshaped(instance, draft)
+        moves = _rebalanced(instance, draft)[:2] + _reshaped(instance, draft, tried)
         for candidate in moves:
             trial = instance.evaluate(layout_of(instance, candidate))
             evaluated += 1
