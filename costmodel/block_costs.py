@@ -24,6 +24,9 @@ from costmodel.stage_communication import (
 )
 from costmodel.stage_table import Terms
 
+NARROW = ("fp8", "mxfp8", "nvfp4")
+"""Precisions whose products read quantised copies of their inputs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -63,11 +66,14 @@ def setting_of(
     one = [1] * len(options)
     tp, ep = [o.tp for o in options], [o.ep for o in options]
     etp = [o.etp for o in options]
+    narrow = job.precision in NARROW
+    rates = chip_rates(options, cluster, job)
+    matmul = rates.matmul_flop_per_s * (efficiency.low_precision if narrow else 1.0)
     return Setting(
         options=options,
         job=job,
-        efficiency=efficiency,
-        rates=chip_rates(options, cluster, job),
+        efficiency=efficiency if narrow else replace(efficiency, quantise_bytes=0.0),
+        rates=replace(rates, matmul_flop_per_s=matmul),
         tp=group_arrays(options, cluster, tp, one),
         cp=group_arrays(options, cluster, [o.cp for o in options], tp),
         ep=group_arrays(options, cluster, ep, etp),
@@ -86,12 +92,14 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
     again = setting.full
     kept = _kept(block, local, setting)
     dense, expert = parameters_per_chip(block, local)
-    repeated = again * work.forward_s + setting.selective * work.selective_s
+    device_forward_s = work.forward_s + tp.forward_s + cp.forward_s + ep.forward_s
+    device_backward_s = work.backward_s + tp.backward_s + cp.backward_s + ep.backward_s
+    host_s = _host_seconds(block, efficiency)
+    forward_s = at_least(device_forward_s, host_s)
+    backward_s = at_least(device_backward_s, efficiency.host_backward * host_s)
     terms = Terms(
-        forward_s=work.forward_s + tp.forward_s + cp.forward_s + ep.forward_s,
-        backward_s=work.backward_s
-        + repeated
-        + sum((part.backward_s + again * part.forward_s for part in (tp, cp, ep)), local.none),
+        forward_s=forward_s,
+        backward_s=backward_s + again * forward_s + setting.selective * work.selective_s,
         forward_tp_s=tp.forward_s,
         forward_cp_s=cp.forward_s,
         forward_ep_s=ep.forward_s,
@@ -110,6 +118,24 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
         gradient_bytes=2.0 * (dense if efficiency.fused_gradients else _largest(block, local)),
         logit_bytes=efficiency.logit_bytes * work.logits,
     )
+
+
+def _host_seconds(block: Block, efficiency: Efficiency) -> float:
+    """Host time to launch a block's forward: ``ops x host_op_s``."""
+    ops = sum(efficiency.host_expert_ops if op.kind == "experts" else 1.0 for op in block.ops)
+    return ops * efficiency.host_op_s
+
+
+def at_least(device_s: FloatArray, host_s: float) -> FloatArray:
+    """The longer of device and host time, rounded where they are alike: ``(d^4 + h^4)^(1/4)``.
+
+    The host runs ahead of the device, so that the slower of the two sets the pace, and stalls
+    from one to the other make a little more where neither is much slower.
+    """
+    if host_s <= 0.0:
+        return device_s
+    device, host = device_s * device_s, host_s * host_s
+    return np.sqrt(np.sqrt(device * device + host * host))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

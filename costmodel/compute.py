@@ -68,7 +68,8 @@ def gemm_flop(gemm: Gemm) -> NDArray[np.float64]:
 
 
 def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) -> OpTime:
-    """Seconds of one op. A product's backward is two products (input and weight gradient).
+    """Seconds of one op. A product's backward is two products (input and weight gradient), or one
+    where its weight is frozen.
 
     So is that of each of the two products of an attention core that stores its scores; a fused
     core computes them again and takes ``attention_backward`` times its forward.
@@ -77,7 +78,8 @@ def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) 
     gemm_s, attention_s, flop = none, none, none
     for gemm in work.gemms:
         flop = flop + gemm_flop(gemm)
-        rate = rates.matmul_flop_per_s * np.maximum(gemm_share(gemm, efficiency), TINY_SHARE)
+        best = rates.attention_flop_per_s if gemm.wide else rates.matmul_flop_per_s
+        rate = best * np.maximum(gemm_share(gemm, efficiency), TINY_SHARE)
         gemm_s = gemm_s + gemm_flop(gemm) / rate
     if work.attention_flop is not None:
         length = max(local.sequence, 1.0) / (local.sequence + efficiency.attention_half_length)
@@ -87,8 +89,8 @@ def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) 
     memory_s, backward_memory_s = _memory_seconds(work, local, rates, efficiency)
     forward_s = gemm_s + attention_s + memory_s
     attention_backward = efficiency.attention_backward if work.fused else 2.0
-    backward_s = 2.0 * gemm_s + attention_backward * attention_s + backward_memory_s
-    backward_s = backward_s + (forward_s if work.recompute else none)
+    backward_s = efficiency.backward_products * gemm_s + attention_backward * attention_s
+    backward_s = backward_s + backward_memory_s + (forward_s if work.recompute else none)
     return OpTime(
         forward_s=forward_s * rates.scale,
         backward_s=backward_s * rates.scale,
@@ -100,9 +102,20 @@ def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) 
 def _memory_seconds(
     work: Work, local: Local, rates: ChipRates, efficiency: Efficiency
 ) -> tuple[FloatArray, FloatArray]:
-    """Seconds of memory traffic forward and backward, by default twice the forward's."""
+    """Seconds of memory traffic forward and backward, by default twice the forward's.
+
+    Below 16 bits the input of every product is read once more and written narrow, straight and
+    transposed for the backward.
+    """
     counted = local.none if work.memory_bytes is None else work.memory_bytes
     back = 2.0 * counted if work.backward_bytes is None else work.backward_bytes
+    if work.permuted_bytes is not None:
+        permuted = efficiency.expert_permute * work.permuted_bytes
+        counted, back = counted + permuted, back + 2.0 * permuted
+    if efficiency.quantise_bytes:
+        narrow = sum((g.m * g.k * g.count for g in work.gemms if not g.wide), local.none)
+        counted = counted + efficiency.quantise_bytes * narrow
+        back = back + 2.0 * efficiency.quantise_bytes * narrow
     forward, backward = efficiency.memory_traffic * counted, efficiency.memory_traffic * back
     if work.logits is not None:
         loss = efficiency.head_bytes_per_logit * work.logits / 2.0

@@ -62,7 +62,7 @@ class Evaluator:
         problem, view = self.problem, frame(self.table, self.rows, layout)
         efficiency = problem.efficiency
         shards = shard_counts(view)
-        syncs = stage_sync(problem, view)
+        syncs = _syncs(problem, view)
         sharding = {
             index: sharding_time(stage.option.zero, view.costs[index], syncs[index], efficiency)
             for index, stage in view.stages.items()
@@ -88,6 +88,24 @@ def evaluate(problem: Problem, layout: Layout) -> Evaluation:
     """Time and memory of one layout: a table with only its own options."""
     options = (stage.option for pipeline in layout.pipelines for stage in pipeline.stages)
     return Evaluator.of(problem, options).evaluate(layout)
+
+
+def _syncs(problem: Problem, view: Frame) -> dict[Index, SyncTime]:
+    """Gradient sums and parameter gathers at the rate that the software reaches.
+
+    Only what is trained is summed and, unless its weights are sharded, gathered.
+    """
+    efficiency, syncs = problem.efficiency, stage_sync(problem, view)
+    slow, trained = efficiency.sync_traffic, efficiency.trained_share
+    if slow == trained == 1.0:
+        return syncs
+    return {
+        index: SyncTime(
+            reduce_s=slow * trained * sync.reduce_s,
+            gather_s=slow * sync.gather_s * (trained if view.stages[index].option.zero < 3 else 1),
+        )
+        for index, sync in syncs.items()
+    }
 
 
 def _stage_times(
@@ -133,13 +151,14 @@ def _sync_starts(view: Frame, ends: Mapping[Index, StageEnd]) -> dict[Index, flo
 def _exposed_sync_s(problem: Problem, view: Frame, index: Index, sync: SyncTime) -> float:
     """What the last backward (gradients) and the next forward (parameters) do not hide.
 
-    ``max(0, t - 0.8 B)`` and ``max(0, t - 0.8 F)``. What ZeRO 2 and 3 already move during the
-    micro-batches is not moved again.
+    ``max(e t, t - 0.8 B)`` and ``max(e t, t - 0.8 F)``, e the share that never hides. What ZeRO 2
+    and 3 already move during the micro-batches is not moved again.
     """
     zero = view.stages[index].option.zero
-    share, costs = problem.efficiency.sync_overlap, view.costs[index]
-    reduce_s = max(0.0, sync.reduce_s - share * costs.backward_s) if zero < 2 else 0.0
-    gather_s = max(0.0, sync.gather_s - share * costs.forward_s) if zero < 3 else 0.0
+    share, least = problem.efficiency.sync_overlap, problem.efficiency.sync_exposed
+    costs, down, up = view.costs[index], sync.reduce_s, sync.gather_s
+    reduce_s = max(least * down, down - share * costs.backward_s) if zero < 2 else 0.0
+    gather_s = max(least * up, up - share * costs.forward_s) if zero < 3 else 0.0
     return reduce_s + gather_s
 
 
@@ -149,7 +168,8 @@ def _optimizer_s(problem: Problem, view: Frame, index: Index, shards: tuple[floa
     dense, expert = shards if option.zero >= 1 else (1.0, 1.0)
     parameters = costs.dense / dense + costs.expert / expert
     rate = problem.cluster.pool(option.pool).chip.streaming_bytes_per_s()
-    return problem.efficiency.optimizer_bytes_per_parameter * parameters / rate
+    updated = problem.efficiency.trained_share * parameters
+    return problem.efficiency.optimizer_bytes_per_parameter * updated / rate
 
 
 def _stages(
@@ -198,8 +218,8 @@ def _stage_memory(
     )
     return StageMemory(
         weights=float(static.weights),
-        gradients=float(static.gradients),
-        optimizer=float(static.optimizer),
+        gradients=problem.efficiency.trained_share * float(static.gradients),
+        optimizer=problem.efficiency.trained_share * float(static.optimizer),
         activations=activation_bytes,
         transient=costs.transient_bytes,
         fixed=float(view.table.fixed_bytes[row]),

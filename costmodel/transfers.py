@@ -25,4 +25,5 @@ def transfer_seconds(
     path = connection(cluster, sender.pool, receiver.pool, same_domain=inside)
     rate = path.chip_bytes_per_s * path.efficiency["p2p"]
     volume = max(received_bytes, sent_bytes)
-    return path.latency_s + efficiency.p2p_exposed_latency_s + volume / rate
+    exposed_s = efficiency.p2p_exposed * volume / rate
+    return path.latency_s + efficiency.p2p_exposed_latency_s + exposed_s

@@ -34,4 +34,4 @@ def work(op: Op, block: Block, local: Local) -> Work:
     out = Gemm(m=per_expert, n=hidden, k=width, count=num_local, grouped=True)
     activation = 2.0 * rows * width * (3 if gated else 2)
     permute = 8.0 * local.stream_tokens * float(op.attributes["top_k"]) * hidden
-    return Work(gemms=(into, out), memory_bytes=activation + permute)
+    return Work(gemms=(into, out), memory_bytes=activation, permuted_bytes=permute)

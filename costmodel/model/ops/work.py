@@ -49,6 +49,7 @@ class Gemm:
 
     grouped: the products of one expert layer, run as one grouped kernel.
     columns: n of the product that this one is run as a part of, None if it is run alone.
+    wide: it runs at 16 bits at least, whatever the job's precision.
     """
 
     m: FloatArray
@@ -57,6 +58,7 @@ class Gemm:
     count: FloatArray | float = 1.0
     grouped: bool = False
     columns: FloatArray | None = None
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,8 @@ class Work:
 
     gemms: matrix products. attention_flop: arithmetic of an attention core.
     memory_bytes: traffic of ops bound by memory bandwidth; backward_bytes: that of their backward,
-        None for twice as much. logits: elements of the logit matrix.
+        None for twice as much. permuted_bytes: that of sorting tokens by expert.
+    logits: elements of the logit matrix.
     fused: whether the attention core is one kernel, whose backward repeats its forward.
     recompute: the backward runs the op's forward again first.
     """
@@ -74,6 +77,7 @@ class Work:
     attention_flop: FloatArray | None = None
     memory_bytes: FloatArray | None = None
     backward_bytes: FloatArray | None = None
+    permuted_bytes: FloatArray | None = None
     logits: FloatArray | None = None
     fused: bool = True
     recompute: bool = False

@@ -1,0 +1,1 @@
+"""Training stacks: what their software reaches of the hardware and how it runs a model."""
