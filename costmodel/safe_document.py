@@ -26,11 +26,14 @@ MAX_DEPTH = 32
 MAX_YAML_NODES = 200_000
 
 
-def load_document(source: Path | str | bytes, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+def load_document(
+    source: Path | str | bytes, *, max_bytes: int = MAX_BYTES, infinite_as_null: bool = False
+) -> dict[str, Any]:
     """The mapping in a file (`Path`) or in a text (`str` or UTF-8 `bytes`).
 
     A file ending in `.json`, or a text starting with a brace that parses as
-    JSON, is JSON; everything else is YAML. Raises `UnsafeDocumentError` for a
+    JSON, is JSON; everything else is YAML. infinite_as_null: read infinities and
+    not-a-number as null instead of refusing them. Raises `UnsafeDocumentError` for a
     document that is refused unread and `InputError` for one that is malformed.
     """
     name = str(source) if isinstance(source, Path) else ""
@@ -39,9 +42,11 @@ def load_document(source: Path | str | bytes, *, max_bytes: int = MAX_BYTES) -> 
     else:
         text = _as_text(source, max_bytes)
     value = _parse(text, name, is_json=name.endswith(".json"))
+    if infinite_as_null:
+        value = _finite_or_null(value)
     _check_tree(value, name)
     if not isinstance(value, dict):
-        fix = "write `field: value` lines, or pass a Path if a file was meant"
+        fix = "write `field: value` lines, or check that this is the file you meant"
         raise _refused(name, value, "must be a mapping of fields to values", fix)
     return cast("dict[str, Any]", value)
 
@@ -207,6 +212,26 @@ def _check_tree(root: object, name: str) -> None:
         elif isinstance(value, float | int) and not _is_finite(value):
             where = f"{name} {path}".strip()
             raise _refused(where, value, "must be a finite number", "write a finite number")
+
+
+def _finite_or_null(root: object) -> object:
+    """The tree with null for every infinity and not-a-number; changes the containers in place."""
+    stack: list[object] = [root]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            mapping = cast("dict[str, object]", value)
+            mapping |= {key: None for key, child in mapping.items() if _is_infinite(child)}
+            stack += mapping.values()
+        elif isinstance(value, list):
+            items = cast("list[object]", value)
+            items[:] = [None if _is_infinite(child) else child for child in items]
+            stack += items
+    return None if _is_infinite(root) else root
+
+
+def _is_infinite(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _is_finite(number: float) -> bool:

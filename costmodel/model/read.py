@@ -1,7 +1,6 @@
 """Reads a model from a name, a file or a document into a ModelGraph."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -66,7 +65,7 @@ def load_model(
         path = path / "config.json"
     if not path.is_file():
         raise _no_such_model(str(source))
-    document = _load(path)
+    document = load_document(path, infinite_as_null=True)  # Mamba's time step may be infinite
     if document.get("schema") == SCHEMA:
         return read_graph(document)
     name = path.parent.name if path.stem == "config" else path.stem
@@ -108,17 +107,6 @@ def _from_mapping(source: Mapping[str, Any], as_family: str | None) -> ModelGrap
     if keys == ["graph"]:
         return read_graph(source["graph"])
     return read_config(source["config"], as_family=as_family)
-
-
-def _load(path: Path) -> dict[str, Any]:
-    """The document; the infinities that some configs hold (Mamba's time step) read as null."""
-    try:
-        return load_document(path)
-    except InputError as error:
-        if not all("finite" in violation.rule for violation in error.violations):
-            raise
-    text = path.read_text(encoding="utf-8-sig")
-    return load_document(re.sub(r"(?<=[\s:\[,])-?(?:Infinity|NaN)(?=[\s,\]}])", "null", text))
 
 
 def _family(document: Mapping[str, Any], as_family: str | None) -> Family:

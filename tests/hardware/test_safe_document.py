@@ -130,3 +130,12 @@ values = st.recursive(
 @given(st.dictionaries(st.text(), values, max_size=4))
 def test_json_round_trips(document: dict[str, object]) -> None:
     assert load_document(json.dumps(document)) == document
+
+
+def test_infinities_are_null_only_where_asked_for() -> None:
+    text = '{"a": [Infinity, 1.5, {"b": -Infinity}], "c": NaN, "d": 2}'
+    with pytest.raises(InputError, match="finite"):
+        load_document(text)
+    read = load_document(text, infinite_as_null=True)
+    assert read == {"a": [None, 1.5, {"b": None}], "c": None, "d": 2}
+    assert load_document("a: [.inf, 1]", infinite_as_null=True) == {"a": [None, 1]}
