@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from costmodel.errors import UnknownNameError, UnknownNumberError
+from costmodel.errors import UnknownNameError, UnknownNumberError, Violation
 
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4", "int8")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p")
@@ -89,10 +89,13 @@ class Chip:
 
     def check_computes_in(self, precision: str, *, pool: str = "") -> None:
         """Raises `UnknownNumberError` for a precision that the hardware lacks; names the pool."""
-        if precision not in self.unsupported:
-            return
+        if precision in self.unsupported:
+            raise UnknownNumberError([self.refusal(precision, pool=pool)])
+
+    def refusal(self, precision: str, *, pool: str = "") -> Violation:
+        """What is wrong with asking the chip for a precision that it lacks, and the ways out."""
         usable = [p for p in TRAINING_PRECISIONS if self.peak_flop_per_s.get(p) is not None]
-        raise UnknownNumberError.of(
+        return Violation(
             field=f"{f'pool {pool}, ' if pool else ''}chips/{self.name}.yaml: peak.{precision}",
             value="unsupported",
             rule=f"{self.title} does not compute in {precision}",
@@ -232,6 +235,12 @@ class Cluster:
             if pool.name == name:
                 return pool
         raise UnknownNameError(kind="pool", name=name, known=[pool.name for pool in self.pools])
+
+    def check_computes_in(self, precision: str) -> None:
+        """Raises `UnknownNumberError` with a violation for each pool if none has this precision."""
+        if all(precision in pool.chip.unsupported for pool in self.pools):
+            refusals = (pool.chip.refusal(precision, pool=pool.name) for pool in self.pools)
+            raise UnknownNumberError(refusals)
 
     def island_link(self, island_a: str, island_b: str) -> IslandLink:
         """The link that joins two islands, in either order. Raises `UnknownNameError`."""

@@ -125,6 +125,33 @@ def test_class_defaults_are_the_medians_of_the_measured_chips() -> None:
     assert pytest.approx(statistics.median(memory), abs=0.005) == MEMORY_FRACTION
 
 
+@pytest.mark.parametrize(
+    ("chips", "lacking"),
+    [
+        ("nvidia-v100 nvidia-t4", {"bf16", "tf32", "fp8", "mxfp8", "nvfp4"}),
+        ("nvidia-a10 nvidia-a100 nvidia-a30 nvidia-a40 nvidia-a800", {"fp8", "mxfp8", "nvfp4"}),
+        ("nvidia-l nvidia-rtx-4090 nvidia-h nvidia-gh", {"mxfp8", "nvfp4"}),
+        ("nvidia-b nvidia-gb", set[str]()),
+        ("amd-mi2", {"tf32", "fp8", "mxfp8", "nvfp4"}),
+        ("amd-mi300x amd-mi325x", {"mxfp8", "nvfp4"}),
+        ("amd-mi35", {"tf32", "nvfp4"}),
+        ("huawei-ascend-910b huawei-ascend-910c", {"fp8", "mxfp8", "nvfp4"}),
+        ("huawei-ascend-950", {"nvfp4"}),
+    ],
+)
+def test_formats_that_a_generation_lacks(chips: str, lacking: set[str]) -> None:
+    names = [name for name in chip_names() if name.startswith(tuple(chips.split()))]
+    assert names
+    for name in names:
+        assert load_chip(name, class_defaults=True).unsupported == lacking
+
+
+def test_only_nvidia_has_nvfp4() -> None:
+    for name in chip_names():
+        chip = load_chip(name)
+        assert chip.vendor == "nvidia" or "nvfp4" in chip.unsupported
+
+
 def test_a_figure_without_a_direction_counts_both() -> None:
     with pytest.raises(UnknownNumberError, match=r"links/metaxlink\.yaml: bandwidth"):
         load_link("metaxlink")

@@ -97,6 +97,15 @@ def test_a_precision_that_the_chip_lacks_names_the_pool_and_a_way_out() -> None:
         )
 
 
+def test_a_cluster_without_the_precision_names_every_pool() -> None:
+    cluster = load_cluster("hybrid-64")
+    cluster.check_computes_in("bf16")
+    with pytest.raises(UnknownNumberError) as caught:
+        cluster.check_computes_in("fp8")
+    assert [v.field.split(",")[0] for v in caught.value.violations] == ["pool ib", "pool roce"]
+    load_cluster("h100-a800-h20-1024").check_computes_in("fp8")
+
+
 def test_unknown_number_of_a_link_is_found_on_reading() -> None:
     metax = {"chip": "metax-c500", "scale_up": "metaxlink"}
     assert "links/metaxlink.yaml: bandwidth" in violations(document(metax))
