@@ -305,7 +305,7 @@ def _summary(plan: Plan, evaluation: Evaluation, bottleneck: Bottleneck) -> tupl
 def _shortfall_summary(plan: Plan) -> tuple[str, ...]:
     shortfall = plan.shortfall
     if shortfall is None:
-        return ("No layout fits.",)
+        return ("The search ended before it knew a layout that fits.",)
     lines = [f"No layout fits; the binding constraint is {shortfall.constraint}."]
     if shortfall.missing_bytes > 0:
         lines.append(

@@ -219,6 +219,11 @@ def fits_roughly(instance: Instance, draft: Draft) -> bool:
     return True
 
 
+def shapes_of(draft: Draft) -> int:
+    """Number of different pipelines, whatever their micro-batches."""
+    return len({e.template for e in draft})
+
+
 def pools_of(instance: Instance, draft: Draft) -> frozenset[int]:
     """Pools whose chips the draft uses."""
     return frozenset(int(instance.table.pool_index[row]) for e in draft for row in e.template.rows)

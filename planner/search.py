@@ -7,10 +7,12 @@ from planner.chains import Candidate, Outline, chain_layouts, outlines, pool_ord
 from planner.degrees import slowest_pool
 from planner.exact import prove
 from planner.improvement import improve
-from planner.instance import Draft, Instance, Score, layout_of
+from planner.instance import Draft, Instance, Score, layout_of, shapes_of
 from planner.masters import mixed_layouts
+from planner.uniform import best_uniform
 from planner.watch import Watch
 
+UNIFORM = "uniform"
 BALANCED = 240
 SCORED = 40
 SCORED_PER_SUBSET = 3
@@ -38,12 +40,16 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Result of a search: layouts best first, those that do not fit last, effort and proof."""
+    """Result of a search: layouts best first, those that do not fit last, effort and proof.
+
+    outside: a uniform layout with more pipeline shapes than the space allows; for comparison only.
+    """
 
     ranked: tuple[Scored, ...]
     evaluated: int
     optimal: bool
     cut_off: bool
+    outside: tuple[Scored, ...] = ()
 
     @property
     def best(self) -> Scored | None:
@@ -65,15 +71,29 @@ def search(instance: Instance, watch: Watch) -> Found:
 
 
 def _heuristic(instance: Instance, watch: Watch) -> Found:
+    uniform = _uniform(instance, watch)
     drafts = [*_chains(instance, watch), *_mixes(instance, watch)]
-    ranked = _ranked(_score_all(instance, drafts, watch))
+    inside = [s for s in uniform if shapes_of(s.draft) <= instance.space.template_limit]
+    ranked = _ranked([*_score_all(instance, drafts, watch), *inside])
     polished, spent = _polish(instance, ranked, watch)
     return Found(
         ranked=tuple(_ranked([*polished, *ranked])),
         evaluated=len(ranked) + spent,
         optimal=False,
         cut_off=watch.expired(),
+        outside=tuple(s for s in uniform if s not in inside),
     )
+
+
+def _uniform(instance: Instance, watch: Watch) -> list[Scored]:
+    """The baseline that everything has to beat; there from the start, so that a plan exists."""
+    found = best_uniform(instance)
+    if found is None:
+        return []
+    draft, score = found
+    if shapes_of(draft) <= instance.space.template_limit:
+        watch.saw(score.step_time_s)
+    return [Scored(draft=draft, score=score, family=UNIFORM)]
 
 
 def _chains(instance: Instance, watch: Watch) -> Iterator[tuple[str, Draft]]:
@@ -154,7 +174,8 @@ def _proved(instance: Instance, found: Found, watch: Watch) -> Found:
         score = instance.evaluate(layout_of(instance, proof.draft))
         watch.saw(score.step_time_s)
         ranked = (Scored(draft=proof.draft, score=score, family="enumeration"), *ranked)
-    return Found(
+    return replace(
+        found,
         ranked=ranked,
         evaluated=found.evaluated + proof.evaluated,
         optimal=proof.complete,

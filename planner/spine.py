@@ -34,8 +34,10 @@ def plan(
 ) -> Plan:
     """The fastest layout of the declared space that the search finds, as a plan.
 
-    time_limit_s ends the search; a plan cut off by it says ``reproducible: false``. A model that
-    fits nowhere gives a plan with status ``infeasible`` and its shortfall. Raises InputError for
+    time_limit_s ends the search; a plan cut off by it says ``reproducible: false``, and has neither
+    layout nor shortfall when no layout was known by then. A model that fits nowhere gives a plan
+    with status ``infeasible`` and its shortfall. progress: called with the seconds spent and the
+    step time at every improvement. Raises InputError for
     what cannot be priced (an unknown number of a chip, an unknown target).
     """
     watch = Watch(limit_s=time_limit_s, progress=progress)
@@ -80,7 +82,7 @@ def _explained(
         nodes=nodes or (),
         groups=process_groups(problem.cluster, layout),
         bound=bound,
-        baselines=baselines(instance, found.ranked, step_s),
+        baselines=baselines(instance, (*found.ranked, *found.outside), step_s),
         alternatives=(Alternative(target="any", step_time_s=step_s, relative=0.0),),
         effort=_effort(instance.space, found, watch),
         warnings=_warnings(problem),
@@ -104,7 +106,7 @@ def _infeasible(problem: Problem, instance: Instance, found: Found, watch: Watch
         baselines=(),
         alternatives=(),
         effort=_effort(instance.space, found, watch),
-        shortfall=shortfall_of(problem, instance.space),
+        shortfall=None if found.cut_off else shortfall_of(problem, instance.space),
         warnings=_warnings(problem),
         assumptions=assumptions_of(problem, None),
     )
