@@ -1,5 +1,6 @@
 """Reports on what fits, and on tied embeddings under pipeline parallelism."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,7 @@ from costmodel.layout.read import load_layout
 from costmodel.layout.rules import violations
 from costmodel.layout.shards import gradient_groups, holdings
 from costmodel.layout.uniform import Uniform, uniform_layout
+from costmodel.model.graph import Block, ModelGraph, Op
 from costmodel.model.parameters import block_parameters, op_parameters, parameter_counts
 from costmodel.problem import Problem
 from costmodel.step import evaluate
@@ -109,6 +111,36 @@ def test_deepseek_flash_on_32_cards(mode: str) -> None:
     assert not found.fits
 
 
+@report("95")
+def test_stored_attention_scores_are_counted() -> None:
+    """Scores of softmax(q k^T), 2 bytes a head and pair of tokens, on every layer in flight."""
+    fused = named("opt-13b")
+    where = asked(fused, 8, sequence_length=2048)
+    stored = replace(where, model=with_stored_scores(fused))
+    layout = "dp=8,zero=3,mbs=1"
+    kept, all_kept = (
+        estimated(w, layout).evaluation.stages[0][0].memory.activations for w in (where, stored)
+    )
+
+    block = fused.blocks[fused.layers[0]]
+    scores = 2.0 * fused.num_layers * block.dims["heads"] * 2048**2
+    statistics = 4.0 * fused.num_layers * block.dims["heads"] * 2048
+    assert all_kept - kept == pytest.approx(scores - statistics)
+
+
+def with_stored_scores(graph: ModelGraph) -> ModelGraph:
+    """The model with attention kernels that keep their scores."""
+
+    def changed(op: Op) -> Op:
+        return replace(op, attributes={**op.attributes, "fused": False})
+
+    def stored(block: Block) -> Block:
+        ops = tuple(changed(op) if op.kind == "attention" else op for op in block.ops)
+        return replace(block, ops=ops)
+
+    return replace(graph, blocks={name: stored(block) for name, block in graph.blocks.items()})
+
+
 @report("94")
 def test_expert_weights_of_a_rank() -> None:
     graph = named("mimo-v2-flash")
@@ -158,6 +190,28 @@ def test_copy_of_a_tied_weight_is_held_and_not_counted() -> None:
 
     assert parameter_counts(graph).total == held - table
     assert sum(weights) == 2 * held
+
+
+@report("73")
+def test_multi_token_depth_keeps_one_sharded_copy_of_the_embedding() -> None:
+    """Beside the head it adds its block and one embedding table; their state is sharded over dp."""
+    graph = named("deepseek-v3")
+    bare = replace(graph, mtp=(), ties=())
+    job = {"sequence_length": 4096, "global_batch_size": 512}
+    layers, degrees = "Et*3|(t*4|)*14tt", "pp=16,dp=32,ep=32,mbs=1"
+    ends = [
+        estimated(asked(g, 512, **job), f"{degrees},layout={layers}{end}").evaluation.stages[0][-1]
+        for g, end in ((graph, "mL"), (bare, "L"))
+    ]
+    block = graph.blocks["mtp_0"]
+    head = 129_280 * 7168
+    experts = sum(op_parameters(op, block) for op in block.ops if op.kind == "experts")
+    added = block_parameters(block) - head - experts * (1 - 1 / 32)
+
+    with_depth, without = (end.memory for end in ends)
+    assert with_depth.weights - without.weights == pytest.approx(2 * added)
+    sharded = (added - experts / 32) / 32 + experts / 32
+    assert with_depth.optimizer - without.optimizer == pytest.approx(12 * sharded)
 
 
 @report("99")
