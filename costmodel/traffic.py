@@ -173,37 +173,37 @@ def _both(size: int) -> Passes:
 
 
 def _boundaries(graph: ModelGraph, layout: Layout, job: Job, width: Widths) -> Counter[GroupKey]:
-    """Between neighbouring stages every receiver gets its own part of the stream, both ways."""
+    """Between chunks on neighbouring stages every receiver gets its own part of the stream.
+
+    Chunks go around the stages as often as there are virtual stages; activations one way,
+    gradients the other.
+    """
     total: Counter[GroupKey] = Counter()
     instances = stage_ranks(rank_table(layout))
-    for (p, copy, s), ranks in instances.items():
-        following = instances.get((p, copy, s + 1))
-        if following is None:
-            continue
-        key = "pp", tuple(r.rank for r in (*ranks, *following))
-        total[key] = _boundary_bytes(graph, job, layout.pipelines[p], s, width)
+    for p, pipeline in enumerate(layout.pipelines):
+        depth = len(pipeline.stages)
+        for chunk in range(depth * layout.schedule.virtual_stages - 1):
+            here, there = chunk % depth, (chunk + 1) % depth
+            if here == there:
+                continue
+            size = _boundary_bytes(graph, job, pipeline, chunk, width)
+            for copy in range(pipeline.count):
+                both = (*instances[p, copy, here], *instances[p, copy, there])
+                total["pp", tuple(sorted(r.rank for r in both))] += size
     return total
 
 
 def _boundary_bytes(
-    graph: ModelGraph, job: Job, pipeline: Pipeline, stage: int, width: Widths
+    graph: ModelGraph, job: Job, pipeline: Pipeline, chunk: int, width: Widths
 ) -> int:
     """``microbatches x samples x tokens x width``, times tp on a side without sequence parallel."""
-    elements = boundary_elements(graph, job, pipeline, stage)
-    sides = (pipeline.stages[stage].option, pipeline.stages[stage + 1].option)
-    copies = sum(1 if o.sequence_parallel else o.tp for o in sides)
+    depth = len(pipeline.stages)
+    sides = (pipeline.stages[c % depth] for c in (chunk, chunk + 1))
+    copies = sum(1 if s.option.sequence_parallel else s.option.tp for s in sides)
+    _, stop = pipeline.stages[chunk % depth].chunks[chunk // depth]
+    block = graph.blocks[graph.layers[stop - 1] if stop else graph.prologue[-1]]
+    elements = sequence_tokens(graph, block, job) * block.elements(block.tensors[block.output])
     return pipeline.microbatches * pipeline.samples * elements * copies * width.activation
-
-
-def boundary_elements(graph: ModelGraph, job: Job, pipeline: Pipeline, stage: int) -> int:
-    """Elements per sequence that leave a stage: tokens times the size of the stream."""
-    block = _block_before(graph, pipeline, stage)
-    return sequence_tokens(graph, block, job) * block.elements(block.tensors[block.output])
-
-
-def _block_before(graph: ModelGraph, pipeline: Pipeline, stage: int) -> Block:
-    names = [i.block for s in pipeline.stages[: stage + 1] for i in stage_instances(graph, s)]
-    return graph.blocks[names[-1]]
 
 
 def _gradient_bytes(group: GradientGroup, width: Widths) -> int:

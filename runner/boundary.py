@@ -88,15 +88,16 @@ class Boundary:
     recorder: Recorder
     pending: list[tuple[Any, Tensor]] = field(default_factory=list[tuple[Any, Tensor]])
 
-    def send(self, tensor: Tensor) -> None:
+    def send(self, tensor: Tensor, tag: int) -> None:
         """Starts sending this rank's parts to the other side."""
         first = self.here.box(self.me, self.sequence_length)
         for route in routes(self.here, self.there, self.sequence_length):
             if route.source == self.me.rank:
                 part = tensor[_slices(route, first)].contiguous()
-                self.pending.append((self.recorder.isend(part, route.target, self.label), part))
+                work = self.recorder.isend(part, route.target, self.label, tag)
+                self.pending.append((work, part))
 
-    def receive(self) -> Tensor:
+    def receive(self, tag: int) -> Tensor:
         """Waits for this rank's box."""
         samples, tokens = first = self.here.box(self.me, self.sequence_length)
         shape = (samples[1] - samples[0], tokens[1] - tokens[0], *self.features)
@@ -105,7 +106,7 @@ class Boundary:
             if route.target == self.me.rank:
                 where = _slices(route, first)
                 part = torch.empty_like(whole[where], memory_format=torch.contiguous_format)
-                self.recorder.receive(part, route.source)
+                self.recorder.receive(part, route.source, tag)
                 whole[where] = part
         return whole
 

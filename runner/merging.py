@@ -111,7 +111,7 @@ def _merge(pipeline: Pipeline, index: int) -> Pipeline:
     larger = a if a.num_layers >= b.num_layers else b
     both = Stage(
         option=larger.option,
-        chunks=((a.chunks[0][0], b.chunks[-1][1]),),
+        chunks=tuple((x[0], y[1]) for x, y in zip(a.chunks, b.chunks, strict=True)),
         embedding=a.embedding or b.embedding,
         head=a.head or b.head,
         mtp=a.mtp + b.mtp,

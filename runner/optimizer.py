@@ -7,7 +7,8 @@ from torch import Tensor
 
 RATE = 1e-2
 BETAS = (0.9, 0.95)
-EPSILON = 1e-8
+EPSILON = 1e-6
+"""Larger than usual, so that rounding in a gradient near zero does not look like a difference."""
 
 
 def step(weights: Tensor, gradient: Tensor) -> Tensor:

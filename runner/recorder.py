@@ -64,11 +64,11 @@ class Recorder:
         dist.all_to_all_single(output, tensor, of, to, group=handle)
         return output
 
-    def isend(self, tensor: Tensor, peer: int, label: Label) -> Any:
+    def isend(self, tensor: Tensor, peer: int, label: Label, tag: int) -> Any:
         """Starts a send; counts the message. The tensor must live until the work is waited for."""
         self._count("send", label, tensor)
-        return dist.isend(tensor, peer)
+        return dist.isend(tensor, peer, tag=tag)
 
-    def receive(self, tensor: Tensor, peer: int) -> None:
+    def receive(self, tensor: Tensor, peer: int, tag: int) -> None:
         """Waits for a message; the sender counts it."""
-        dist.recv(tensor, peer)
+        dist.recv(tensor, peer, tag=tag)

@@ -84,12 +84,17 @@ def fewer_microbatches(layout: Layout) -> Layout:
 
 
 def with_microbatches(layout: Layout, least: int) -> Layout:
-    """``least`` for the pipelines that have fewest, one more for the next, and so on."""
+    """``least`` for the pipelines that have fewest, one more for the next, and so on.
+
+    Interleaved stages take them in groups of one for each stage.
+    """
     values = sorted({p.microbatches for p in layout.pipelines})
     small = {value: min(value, least + index) for index, value in enumerate(values)}
 
     def shorter(pipeline: Pipeline) -> Pipeline:
-        return replace(pipeline, microbatches=small[pipeline.microbatches])
+        group = len(pipeline.stages) if layout.schedule.virtual_stages > 1 else 1
+        whole = -(-small[pipeline.microbatches] // group) * group
+        return replace(pipeline, microbatches=whole)
 
     return replace(layout, pipelines=tuple(shorter(p) for p in layout.pipelines))
 

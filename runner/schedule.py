@@ -1,32 +1,75 @@
-"""Order in which a stage runs its micro-batches: one forward, one backward."""
+"""Order in which a stage runs its micro-batches; the runner's own reading of the schedules.
+
+A stage holds one chunk of layers, or with interleaving several. A pass is a forward or a backward
+of one chunk for one micro-batch. Arguments: stages of the pipeline, this stage, micro-batches,
+chunks per stage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
-
-Action = tuple[Literal["forward", "backward"], int]
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 
-def one_f_one_b(stages: int, stage: int, microbatches: int) -> Iterator[Action]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One forward or backward: ``chunk`` counts the stage's own chunks."""
+
+    backward: bool
+    microbatch: int
+    chunk: int = 0
+
+
+def one_f_one_b(stages: int, stage: int, microbatches: int, chunks: int) -> Iterator[Pass]:
     """``stages - stage - 1`` warm-up forwards, then in turns, then the remaining backwards."""
+    del chunks
     warm_up = min(microbatches, stages - stage - 1)
     for index in range(warm_up):
-        yield "forward", index
+        yield Pass(backward=False, microbatch=index)
     for index in range(microbatches - warm_up):
-        yield "forward", index + warm_up
-        yield "backward", index
+        yield Pass(backward=False, microbatch=index + warm_up)
+        yield Pass(backward=True, microbatch=index)
     for index in range(microbatches - warm_up, microbatches):
-        yield "backward", index
+        yield Pass(backward=True, microbatch=index)
 
 
-def gpipe(stages: int, stage: int, microbatches: int) -> Iterator[Action]:
+def gpipe(stages: int, stage: int, microbatches: int, chunks: int) -> Iterator[Pass]:
     """All forwards, then all backwards."""
-    del stages, stage
-    for index in range(microbatches):
-        yield "forward", index
-    for index in range(microbatches):
-        yield "backward", index
+    del stages, stage, chunks
+    for backward in (False, True):
+        for index in range(microbatches):
+            yield Pass(backward=backward, microbatch=index)
 
 
-SCHEDULES = {"1f1b": one_f_one_b, "gpipe": gpipe}
+def interleaved(stages: int, stage: int, microbatches: int, chunks: int) -> Iterator[Pass]:
+    """Groups of one micro-batch per stage go through the chunks in turn (arXiv 2104.04473).
+
+    Warm-up: ``2 (stages - 1 - stage) + (chunks - 1) stages`` forwards; backwards take the chunks
+    in the opposite order. The micro-batches are a multiple of the stages. With one chunk it is
+    1F1B.
+    """
+    if chunks == 1:
+        yield from one_f_one_b(stages, stage, microbatches, chunks)
+        return
+    rounds = range(0, microbatches, stages)
+    order = [
+        (chunk, first + offset)
+        for first in rounds
+        for chunk in range(chunks)
+        for offset in range(stages)
+    ]
+    forwards = [Pass(backward=False, microbatch=m, chunk=c) for c, m in order]
+    backwards = [Pass(backward=True, microbatch=m, chunk=chunks - 1 - c) for c, m in order]
+    warm_up = min(len(order), 2 * (stages - 1 - stage) + (chunks - 1) * stages)
+    yield from forwards[:warm_up]
+    for ahead, back in zip(forwards[warm_up:], backwards, strict=False):
+        yield ahead
+        yield back
+    yield from backwards[len(order) - warm_up :]
+
+
+SCHEDULES: dict[str, Callable[[int, int, int, int], Iterator[Pass]]] = {
+    "1f1b": one_f_one_b,
+    "gpipe": gpipe,
+    "interleaved": interleaved,
+}

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from costmodel.layout.instances import LAYER, MTP, Instance, parameter_name, stage_instances
+from costmodel.layout.instances import (
+    EPILOGUE,
+    LAYER,
+    MTP,
+    PROLOGUE,
+    Instance,
+    parameter_name,
+    stage_instances,
+)
 from costmodel.layout.ranks import Rank
 from costmodel.layout.shards import Box, weight_box
 from costmodel.model.graph import Op, Weight
@@ -25,9 +33,10 @@ from runner.weights import initial, shard
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A block instance with the names of its parameters."""
+    """A block instance with the names of its parameters and the chunk that it belongs to."""
 
     instance: Instance
+    chunk: int
     program: BlockProgram
     parameters: dict[tuple[str, str], str]
 
@@ -56,7 +65,7 @@ class StageProgram:
         self.weights: dict[str, Tensor] = {}
         self.boxes: dict[str, Box] = {}
         self.losses: dict[int, float] = {}
-        self.flights: dict[int, Flight] = {}
+        self.flights: dict[tuple[int, int], Flight] = {}
         pieces = [self._piece(i) for i in stage_instances(task.graph, self.stage)]
         self.pieces = [p for p in pieces if not self._skipped(p.instance)]
 
@@ -72,7 +81,17 @@ class StageProgram:
                 parameters[op.name, weight.name] = name
                 self._hold(name, op, weight, instance)
         program = BlockProgram(block=block, sequence_parallel=self.option.sequence_parallel)
-        return Piece(instance=instance, program=program, parameters=parameters)
+        chunk = self._chunk(instance)
+        return Piece(instance=instance, chunk=chunk, program=program, parameters=parameters)
+
+    def _chunk(self, instance: Instance) -> int:
+        """The prologue is in the stage's first chunk, what follows the layers in its last."""
+        if instance.part == PROLOGUE:
+            return 0
+        chunks = self.stage.chunks
+        if instance.part in (EPILOGUE, MTP):
+            return len(chunks) - 1
+        return next(k for k, (start, stop) in enumerate(chunks) if start <= instance.index < stop)
 
     def _hold(self, name: str, op: Op, weight: Weight, instance: Instance) -> None:
         if name in self.weights:
@@ -90,19 +109,20 @@ class StageProgram:
         start = first + microbatch * option.samples + me.replica * option.micro_batch_size
         return start, start + option.micro_batch_size
 
-    def forward(self, microbatch: int, x: Tensor | None) -> Tensor | None:
-        """Runs the stage; returns what the next stage gets."""
-        flight = self.flights[microbatch] = Flight([], [], [])
-        for piece in self._part(spine=True):
+    def forward(self, microbatch: int, chunk: int, x: Tensor | None) -> Tensor | None:
+        """Runs one of the stage's chunks; returns what the next chunk gets."""
+        flight = self.flights[microbatch, chunk] = Flight([], [], [])
+        for piece in self._part(chunk, spine=True):
             (x, _), tape = self._record(piece, microbatch, x)
             flight.spine.append(tape)
-        self._tail(microbatch, x, flight)
+        if chunk == len(self.stage.chunks) - 1:
+            self._tail(microbatch, x, flight)
         return x
 
     def _tail(self, microbatch: int, x: Tensor | None, flight: Flight) -> None:
         """Final norm and head, and beside them the multi-token-prediction blocks."""
         y = x
-        for piece in self._part(spine=False):
+        for piece in self._part(len(self.stage.chunks) - 1, spine=False):
             if piece.instance.part == MTP:
                 (y, loss), tape = self._record(piece, microbatch, y)
                 flight.depth.append(tape)
@@ -111,9 +131,9 @@ class StageProgram:
                 flight.head.append(tape)
             self._note(microbatch, loss)
 
-    def _part(self, *, spine: bool) -> Iterator[Piece]:
+    def _part(self, chunk: int, *, spine: bool) -> Iterator[Piece]:
         for piece in self.pieces:
-            if (piece.instance.part in ("epilogue", MTP)) is not spine:
+            if piece.chunk == chunk and (piece.instance.part in (EPILOGUE, MTP)) is not spine:
                 yield piece
 
     def _record(self, piece: Piece, microbatch: int, x: Tensor | None) -> tuple[Result, Tape]:
@@ -157,9 +177,9 @@ class StageProgram:
         for row, value in zip(range(*self.rows(microbatch)), numbers(loss), strict=True):
             self.losses[row] = self.losses.get(row, 0.0) + value
 
-    def backward(self, microbatch: int, grad: Tensor | None) -> Tensor | None:
-        """Backward of the stage; returns the gradient for the previous stage."""
-        flight = self.flights.pop(microbatch)
+    def backward(self, microbatch: int, chunk: int, grad: Tensor | None) -> Tensor | None:
+        """Backward of a chunk; returns the gradient for the previous one."""
+        flight = self.flights.pop((microbatch, chunk))
         for tapes in (flight.head, flight.depth):
             if tapes:
                 grad = _add(grad, _unwind(tapes, None))

@@ -9,7 +9,7 @@ from costmodel.holders import segments
 from costmodel.layout.values import Layout
 from costmodel.model.graph import Block, ModelGraph, Op
 
-EXECUTED_SCHEDULES = ("1f1b", "gpipe")
+EXECUTED_SCHEDULES = ("1f1b", "gpipe", "interleaved")
 EXECUTED_OPS = frozenset(
     {
         "activation",
@@ -55,11 +55,16 @@ def refusals(graph: ModelGraph, layout: Layout) -> tuple[Violation, ...]:
 
 
 def _layout(layout: Layout) -> Iterator[Violation]:
-    kind = layout.schedule.kind
-    if kind not in EXECUTED_SCHEDULES or layout.schedule.virtual_stages > 1:
-        value = f"{kind} with {layout.schedule.virtual_stages} virtual stages"
+    schedule = layout.schedule
+    if schedule.kind not in EXECUTED_SCHEDULES:
+        rule = f"must be {', '.join(EXECUTED_SCHEDULES)} to be executed"
         fix = "plan with the schedule 1f1b to validate it"
-        yield _refusal("/schedule", value, f"{' and '.join(EXECUTED_SCHEDULES)} are executed", fix)
+        yield _refusal("/schedule/kind", schedule.kind, rule, fix)
+    sharding = max((s.option.zero for p in layout.pipelines for s in p.stages), default=0)
+    if schedule.virtual_stages > 1 and sharding > 1:
+        rule = "ZeRO 2 and 3 with several chunks per stage are not executed"
+        fix = "plan with zero at most 1 or with the schedule 1f1b to validate it"
+        yield _refusal("/schedule/virtual_stages", schedule.virtual_stages, rule, fix)
     yield from _sharded_weights(layout)
 
 

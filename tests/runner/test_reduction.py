@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from costmodel.layout.values import Layout, StageOption
+from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
 from costmodel.model.graph import ModelGraph
 from runner.degrees import num_ranks
 from runner.reduction import MAX_LAYER_RUNS, Reduced, layer_runs, reduce_plan
@@ -116,6 +116,31 @@ def test_too_many_layers_are_left_out_in_proportion() -> None:
     assert a.stages[0].num_layers == b.stages[1].num_layers < a.stages[1].num_layers
     assert set(found.graph.layers) == {"layer0", "layer1"}
     assert a.stages[1].chunks[0][1] == found.graph.num_layers
+
+
+def test_interleaved_stages_merge_chunk_by_chunk() -> None:
+    deep = [
+        Stage(
+            option=option(tp=2),
+            chunks=((2 * i, 2 * i + 2), (16 + i, 17 + i)),
+            embedding=i == 0,
+            head=i == 7,
+        )
+        for i in range(8)
+    ]
+    layout = Layout(
+        pipelines=(Pipeline(stages=tuple(deep), microbatches=32),),
+        schedule=Schedule(kind="interleaved", virtual_stages=2),
+    )
+
+    found = small(model([LLAMA] * 24), layout, max_ranks=6)
+
+    (reduced,) = found.layout.pipelines
+    order = [stage.chunks[k] for k in range(2) for stage in reduced.stages]
+    assert len(reduced.stages) == 3
+    assert [a for a, _ in order] == [0, *(b for _, b in order[:-1])]
+    assert order[-1][1] == 24
+    assert reduced.microbatches % 3 == 0
 
 
 @pytest.mark.parametrize("max_ranks", [1, 2, 4, 7, 16, 64])

@@ -46,10 +46,15 @@ def test_models_that_are_not_executed(graph: ModelGraph, words: str) -> None:
     assert any(words in str(violation) for violation in refusals(graph, LAYOUT))
 
 
-def test_interleaved_schedules_are_not_executed() -> None:
-    layout = replace(LAYOUT, schedule=Schedule(kind="1f1b", virtual_stages=2))
+def test_schedules_that_are_not_executed() -> None:
+    unknown = replace(LAYOUT, schedule=Schedule(kind="zigzag"))
+    sharded = Layout(
+        pipelines=(pipeline((1, option(zero=2))),),
+        schedule=Schedule(kind="interleaved", virtual_stages=2),
+    )
 
-    assert "virtual stages" in str(refusals(model([LLAMA]), layout)[0])
+    assert "'zigzag'" in str(refusals(model([LLAMA]), unknown)[0])
+    assert "several chunks" in str(refusals(model([LLAMA]), sharded)[0])
 
 
 def test_sharded_weights_need_stages_in_step() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from costmodel.job import Job
-from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
+from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
 from costmodel.model.builder import LAYER, RMS
 from costmodel.model.decoder import Layer, layer_block
 from costmodel.model.graph import Block, ModelGraph, Tie
@@ -18,6 +18,7 @@ from runner.task import Fault, Outcome, Task
 HIDDEN = 16
 VOCAB = 37
 SEQUENCE = 16
+PLAIN = Schedule()
 FLOAT64 = Widths(activation=8, gradient=8, weight=8, loss=8)
 
 GROUPED = Attention(heads=4, kv_heads=4, qk_dim=4, v_dim=4)
@@ -95,20 +96,19 @@ def job(layout: Layout, **values: int) -> Job:
 
 
 def run(
-    what: ModelGraph, *pipelines: Pipeline, fault: Fault | None = None, schedule: str = "1f1b"
+    what: ModelGraph, *pipelines: Pipeline, fault: Fault | None = None, schedule: Schedule = PLAIN
 ) -> Outcome:
     """Executes one step."""
-    layout = Layout(pipelines=pipelines)
-    layout = replace(layout, schedule=replace(layout.schedule, kind=schedule))
+    layout = Layout(pipelines=pipelines, schedule=schedule)
     return launch(
         Task(graph=what, layout=layout, job=job(layout), fault=fault or Fault(), timeout_s=60.0)
     )
 
 
-def check(what: ModelGraph, *pipelines: Pipeline, schedule: str = "1f1b") -> Outcome:
+def check(what: ModelGraph, *pipelines: Pipeline, schedule: Schedule = PLAIN) -> Outcome:
     """Executes one step and asserts that it equals the reference and the traffic forecast."""
     outcome = run(what, *pipelines, schedule=schedule)
-    layout = Layout(pipelines=pipelines)
+    layout = Layout(pipelines=pipelines, schedule=schedule)
     observed = {key: n for key, n in outcome.observed.items() if key[0] != "metadata"}
 
     assert outcome.uncovered == ()
