@@ -8,8 +8,8 @@ from typing import cast
 
 from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.faults import Faults
-from costmodel.hardware.islands import read_between
-from costmodel.hardware.pools import check_names, read_pool
+from costmodel.hardware.islands.read import read_between
+from costmodel.hardware.pools.read import check_names, read_pool
 from costmodel.hardware.sheets.read import (
     chip_names,
     link_names,

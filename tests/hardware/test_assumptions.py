@@ -14,6 +14,7 @@ from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
 from costmodel.model.graph import ModelGraph
 from costmodel.model.read import load_model
 from costmodel.problem import Problem
+from planner import plan
 
 CLUSTER = load_cluster("ascend910b-c500-1024")
 DENSE, MOE = load_model("llama3-8b"), load_model("qwen3-30b-a3b")
@@ -85,3 +86,9 @@ def test_an_estimate_on_a_pool_without_the_precision_is_refused_by_name() -> Non
     layout = one_pipeline(StageOption(pool="ascend", tp=8), layers=DENSE.num_layers)
     with pytest.raises(UnknownNumberError, match=r"pool ascend, .*fp8.*leave out the pool"):
         estimate(DENSE, CLUSTER, job, layout)
+
+
+def test_a_plan_where_no_pool_has_the_precision_is_refused_by_name() -> None:
+    job = Job(global_batch_size=64, sequence_length=4096, precision="fp8")
+    with pytest.raises(UnknownNumberError, match=r"pool ib, .*NVIDIA A100.*fp8"):
+        plan(DENSE, load_cluster("hybrid-64"), job)

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from costmodel.errors import did_you_mean, suggest
 from costmodel.hardware.faults import Faults
-from costmodel.hardware.pools import read_link
+from costmodel.hardware.pools.read import read_link
 from costmodel.hardware.values import IslandLink, Link
 from haplan_client.schema.cluster import BetweenIslands, ClusterDocument, LinkOverrides
 

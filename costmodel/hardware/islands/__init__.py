@@ -1,0 +1,1 @@
+"""What joins the islands of a cluster document."""
