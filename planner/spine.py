@@ -41,6 +41,7 @@ def plan(
     what cannot be priced (an unknown number of a chip, an unknown target).
     """
     watch = Watch(limit_s=time_limit_s, progress=progress)
+    cluster.check_computes_in(job.precision)
     problem = Problem(model=model, cluster=cluster, job=job)
     space = declare(model, cluster, job, target=resolve_target(target), evaluator=EVALUATOR_VERSION)
     instance = priced(problem, space)
@@ -113,10 +114,10 @@ def _infeasible(problem: Problem, instance: Instance, found: Found, watch: Watch
 
 
 def _warnings(problem: Problem) -> tuple[str, ...]:
-    precision = problem.job.precision
+    cluster, precision = problem.cluster, problem.job.precision
     return tuple(
-        f"pool {name} is left out: its chips do not compute in {precision}"
-        for name in unusable_pools(problem.cluster, problem.job)
+        f"pool {name} is left out: {cluster.pool(name).chip.title} does not compute in {precision}"
+        for name in unusable_pools(cluster, problem.job)
     )
 
 
