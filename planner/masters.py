@@ -1,8 +1,8 @@
 """Which columns the integer master sees: pipelines inside one pool, for growing sets of pools.
 
 Pipelines of different islands sum their gradients over the slow link between them, which costs
-the same however the work is shared; so the sets of islands are grown one by one, as long as the
-exact step time falls.
+the same however the work is shared; so the sets of islands are grown one by one, fastest first,
+where the exact step time falls.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,6 @@ from planner.mixes import Column, column, mix
 from planner.watch import Watch
 
 WIDTH = 4
-MAX_GROWTHS = 40
-"""Most sets of islands tried."""
 
 
 def mixed_layouts(instance: Instance, watch: Watch) -> Iterator[Draft]:
@@ -31,27 +29,29 @@ def mixed_layouts(instance: Instance, watch: Watch) -> Iterator[Draft]:
 
 
 def _grown(instance: Instance, islands: list[int], watch: Watch) -> Iterator[Draft]:
-    """The best mix of one island, then with a second one, and so on while it helps."""
-    chosen: tuple[int, ...] = ()
-    best_s = float("inf")
-    tried = 0
-    while len(chosen) < len(islands) - 1:
-        trials: list[tuple[float, int, Draft]] = []
-        for island in islands:
-            if island in chosen or watch.expired() or tried == MAX_GROWTHS:
-                continue
-            tried += 1
-            draft = _mixed(instance, _pools_in(instance, (*chosen, island)))
-            if draft is not None:
-                score = instance.evaluate(layout_of(instance, draft))
-                trials.append((score.step_time_s, island, draft))
-        if not trials:
-            return
-        seconds, island, draft = min(trials, key=lambda trial: trial[:2])
-        if chosen and seconds >= best_s:
-            return
-        yield from _refined(instance, _pools_in(instance, (*chosen, island)), draft)
-        chosen, best_s = (*chosen, island), seconds
+    """The best mix of one island, then with the next fastest one, and so on where it helps."""
+    alone = [(i, _scored_mix(instance, (i,))) for i in islands if not watch.expired()]
+    order = sorted(
+        ((mixed[0], i, mixed[1]) for i, mixed in alone if mixed is not None),
+        key=lambda entry: entry[:2],
+    )
+    if not order:
+        return
+    best_s, first, draft = order[0]
+    yield from _refined(instance, _pools_in(instance, (first,)), draft)
+    chosen: tuple[int, ...] = (first,)
+    for island in (i for _, i, _ in order[1:]):
+        mixed = None if watch.expired() else _scored_mix(instance, (*chosen, island))
+        if mixed is not None and mixed[0] < best_s:
+            chosen, best_s = (*chosen, island), mixed[0]
+            yield from _refined(instance, _pools_in(instance, chosen), mixed[1])
+
+
+def _scored_mix(instance: Instance, islands: tuple[int, ...]) -> tuple[float, Draft] | None:
+    draft = _mixed(instance, _pools_in(instance, islands))
+    if draft is None:
+        return None
+    return instance.evaluate(layout_of(instance, draft)).step_time_s, draft
 
 
 def _pools_in(instance: Instance, islands: tuple[int, ...]) -> tuple[int, ...]:
