@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costmodel import collectives
-from costmodel.groups import GroupLink, group_link, network_bytes_per_s
+from costmodel.groups import GroupLink, group_link, network_bytes_per_s, ranks_in_domain
 from costmodel.hardware.connection import connection
 from costmodel.hardware.values import Cluster
 from costmodel.model.placement import Collective
@@ -107,7 +107,7 @@ def _ring_link(cluster: Cluster, side: Side, *, alone: bool, collective: Collect
     link = group_link(pool, side.ranks, side.stride, collective)
     if alone:
         return link
-    inside = max(1, min(side.ranks, pool.chips_per_node // side.stride))
+    inside = ranks_in_domain(pool, side.ranks, side.stride)
     rate = network_bytes_per_s(pool, inside, collective)
     return GroupLink(
         bytes_per_s=min(rate, link.bytes_per_s) if side.ranks > 1 else rate,
