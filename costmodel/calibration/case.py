@@ -1,7 +1,7 @@
 """One published training run, as stated: model, hardware, parallelism, what was measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from costmodel.errors import HaplanError
@@ -45,6 +45,12 @@ class Section:
         value = self.values.get(key)
         return value if isinstance(value, str) else ""
 
+    def text(self, key: str) -> str:
+        """A stated text or list of texts as one text in small letters, else the empty one."""
+        value = self.values.get(key)
+        words = cast("list[object]", value) if isinstance(value, list) else [value]
+        return " ".join(str(word) for word in words if isinstance(word, str)).lower()
+
     def flag(self, key: str) -> bool | None:
         """A stated truth value, else None."""
         value = self.values.get(key)
@@ -73,18 +79,11 @@ class Case:
     measured: Section
     note: str = ""
 
-    @property
-    def step_time_s(self) -> float | None:
-        """Stated seconds per step, or global batch x sequence / (tokens/s of all chips)."""
-        stated = self.measured.number("step_time_s")
-        if stated is not None:
-            return stated
-        rate = self.measured.number("tokens_per_s_per_chip")
-        batch, chips = self.parallel.number("gbs"), self.hardware.number("n_chips")
-        length = self.model.number("seq")
-        if rate and batch and chips and length:
-            return batch * length / (rate * chips)
-        return None
+    def with_values(self, section: str, **values: Any) -> "Case":
+        """The case with these values stated in one of its sections."""
+        old: Section = getattr(self, section)
+        changed = replace(old, values={**old.values, **values})
+        return replace(self, **{section: changed})
 
 
 def case_of(row: Mapping[str, Any]) -> Case:

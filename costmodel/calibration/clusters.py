@@ -7,7 +7,7 @@ from math import ceil
 from costmodel.calibration.case import UnscorableError
 from costmodel.calibration.models import Reading
 from costmodel.errors import InputError
-from costmodel.hardware.read import chip_names, load_cluster
+from costmodel.hardware.read import chip_names, load_chip, load_cluster, load_link
 from costmodel.hardware.values import Cluster
 
 POOL = "measured"
@@ -16,11 +16,18 @@ POOL = "measured"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fabric:
-    """Links of a chip's usual machine: scale-up, and NICs of a node of eight."""
+    """Links of a chip's usual machine: scale-up, and NICs of a node of eight.
+
+    domain: chips joined by the scale-up link, where more than a node. cores: parts of a chip that
+    the source counts as chips. memory: of a chip whose sheet leaves it open.
+    """
 
     scale_up: str
     link: str
     nics: int
+    domain: int = 0
+    cores: int = 1
+    memory: str = ""
 
 
 _FABRICS = {
@@ -32,10 +39,22 @@ _FABRICS = {
     "nvidia-h800": _Fabric(scale_up="nvlink4-h800", link="infiniband-ndr", nics=8),
     "nvidia-b200": _Fabric(scale_up="nvlink5", link="infiniband-ndr", nics=8),
     "nvidia-b300": _Fabric(scale_up="nvlink5", link="infiniband-xdr", nics=8),
-    "nvidia-gb200": _Fabric(scale_up="nvlink5-nvl72", link="infiniband-ndr", nics=8),
-    "nvidia-gb300": _Fabric(scale_up="nvlink5-nvl72", link="infiniband-xdr", nics=8),
+    "nvidia-gb200": _Fabric(scale_up="nvlink5-nvl72", link="infiniband-ndr", nics=8, domain=72),
+    "nvidia-gb300": _Fabric(scale_up="nvlink5-nvl72", link="infiniband-xdr", nics=8, domain=72),
+    "amd-mi300x": _Fabric(scale_up="xgmi-mi300x", link="roce-400g", nics=8),
+    "amd-mi325x": _Fabric(scale_up="xgmi-mi300x", link="roce-400g", nics=8),
+    "amd-mi35": _Fabric(scale_up="xgmi-mi350x", link="roce-400g", nics=8),
+    "huawei-ascend-910b": _Fabric(scale_up="hccs-910b", link="roce-200g", nics=8),
+    "intel-gaudi2": _Fabric(scale_up="gaudi2-roce", link="roce-100g", nics=24),
+    "metax-c500": _Fabric(scale_up="metaxlink", link="infiniband-hdr", nics=2),
+    "google-tpu-v5p": _Fabric(scale_up="ici-v5p", link="ethernet-100g", nics=4, domain=8960),
+    "google-tpu-v6e": _Fabric(scale_up="ici-v6e", link="ethernet-100g", nics=4, domain=256),
+    "google-tpu-v7x": _Fabric(
+        scale_up="ici-v7x", link="ethernet-100g", nics=4, domain=9216, memory="192 GB"
+    ),
+    "aws-trainium1": _Fabric(scale_up="neuronlink-v2", link="efa-100g", nics=2, cores=2),
 }
-"""By the beginning of the chip's name: the maker's own eight-chip or rack-scale system."""
+"""By the beginning of the chip's name: the maker's own eight-chip, rack-scale or pod system."""
 
 _RATES = {
     "25": "ethernet-25g",
@@ -44,7 +63,6 @@ _RATES = {
     "400": "infiniband-ndr",
     "800": "infiniband-xdr",
 }
-NVL72_CHIPS = 72
 
 
 def cluster_of(reading: Reading) -> Cluster:
@@ -54,10 +72,9 @@ def cluster_of(reading: Reading) -> Cluster:
     if chip not in chip_names():
         raise UnscorableError(f"chip {chip or 'not stated'} has no profile")
     chips, per_node = hardware.need("n_chips"), hardware.size("chips_per_node") or 8
-    fabric = next((f for name, f in _FABRICS.items() if chip.startswith(name)), None)
-    if fabric is None:
-        raise UnscorableError(f"links of {chip} not described")
+    fabric = fabric_of(chip)
     link, nics = _network(reading, fabric, per_node)
+    domain = hardware.size("scale_up_domain") or fabric.domain
     pool = {
         "name": POOL,
         "island": POOL,
@@ -66,16 +83,42 @@ def cluster_of(reading: Reading) -> Cluster:
         "chip": chip,
         "scale_up": fabric.scale_up,
         "scale_out": {"link": link, "nics": nics},
+        "overrides": _overrides(chip, fabric.cores, fabric.memory),
     }
-    domain = hardware.size("scale_up_domain") or (
-        NVL72_CHIPS if fabric.scale_up.endswith("nvl72") else per_node
-    )
     if domain > per_node:
         pool["scale_up_domain"] = ceil(domain / per_node) * per_node
     try:
         return load_cluster({"name": "case", "class_defaults": True, "pools": [pool]})
     except InputError as error:
         raise UnscorableError(f"cluster: {error.violations[0]}") from error
+
+
+def _overrides(name: str, cores: int, memory: str) -> dict[str, object]:
+    """The share of one core in its chip's memory and arithmetic and in the node's links."""
+    if cores == 1:
+        return {"chip": {"memory": memory}} if memory else {}
+    chip = load_chip(name, class_defaults=True)
+    link = load_link(fabric_of(name).scale_up, class_defaults=True)
+    return {
+        "chip": {
+            "memory": f"{chip.memory() / cores / 1e9} GB",
+            "memory_bandwidth": f"{(chip.memory_bytes_per_s or 0.0) / cores / 1e9} GB/s",
+            "peak": {
+                precision: f"{value / cores / 1e12} TFLOP/s"
+                for precision, value in chip.peak_flop_per_s.items()
+                if value
+            },
+        },
+        "scale_up": {"bandwidth": f"{link.bytes_per_s / cores / 1e9} GB/s"},
+    }
+
+
+def fabric_of(chip: str) -> _Fabric:
+    """The usual machine of a chip. Raises UnscorableError for one that is not described."""
+    fabric = next((f for name, f in _FABRICS.items() if chip.startswith(name)), None)
+    if fabric is None:
+        raise UnscorableError(f"links of {chip} not described")
+    return fabric
 
 
 def _network(reading: Reading, fabric: _Fabric, per_node: int) -> tuple[str, int]:

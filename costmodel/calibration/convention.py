@@ -1,14 +1,14 @@
 """What a training stack does unless a case says otherwise: the one rule for unstated settings.
 
-Each entry says how the software of that stack runs the model, what its printed memory means and
-where that can be read. Nothing here is fitted to the measured figures.
+The entries of each stack, with their sources, are the ``runs`` of its software profile.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from functools import cache
+from typing import Any
 
 from costmodel.calibration.case import Case
+from costmodel.software.read import software_profile
 
 MIB = float(2**20)
 GIB = float(2**30)
@@ -29,12 +29,19 @@ class Convention:
     tied: input and output embedding are one, where not stated.
     vocab_divisor: padding of the vocabulary over tp.
     logit_bytes: largest bytes alive per logit during the loss.
-    fused_gradients: as in ``Efficiency``.
+    fused_gradients: as in ``Efficiency``. gradient_bytes: of an accumulated gradient.
     split_by_work: layers are spread over the stages by their weights and the head's, so that a
         stage ends with the layer that passes its share; else evenly.
     held_sums: the whole outputs that tensor parallelism sums stay allocated until the device has
         summed them, and the host runs ahead of it: without a pipeline, whose hand-overs wait, to
         the end of the forward.
+    sequence_parallel, shards_optimizer, fully_sharded: where not stated. expert_tp: experts are
+        split over tp where the expert tensor parallelism is not stated, else whole.
+    recomputes_to_fit: where recomputation is not stated, it is what the memory needs, else none.
+    layer_recompute: share of a layer's forward that "selective" repeats; 0 what ``StageOption``
+        means by it.
+    causal_flop: causal attention counts half in published TFLOP/s and MFU; recompute_flop: what
+        full recomputation repeats counts too.
     rank: whose memory is printed: of the first stage, of the last, or of the worst.
     allocated: it is what PyTorch's allocator handed out, without context and communicator
         buffers. byte_factor: bytes of the printed unit over those that the case took it for.
@@ -51,8 +58,17 @@ class Convention:
     vocab_divisor: int = 128
     logit_bytes: float = 8.0
     fused_gradients: bool = True
+    gradient_bytes: int = 4
     split_by_work: bool = False
     held_sums: bool = False
+    sequence_parallel: bool = True
+    shards_optimizer: bool = True
+    fully_sharded: bool = False
+    expert_tp: bool = True
+    recomputes_to_fit: bool = True
+    layer_recompute: float = 0.0
+    causal_flop: bool = True
+    recompute_flop: bool = False
     rank: str = WORST_RANK
     allocated: bool = True
     byte_factor: float = 1.0
@@ -73,62 +89,29 @@ class Convention:
         return 2.0 * blas + engine
 
 
-MEGATRON_2021 = Convention(
-    fused_attention=False,
-    dropout=True,
-    learned_positions=True,
-    vocab=51200,
-    tied=True,
-    logit_bytes=6.0,
-)
-"""Megatron-LM of SC21 (arXiv 2104.04473) and of Korthikanti et al. (arXiv 2205.05198): softmax
-fused with its mask, scores stored, dropout 0.1, learned positions, tied embeddings. Of the loss
-the 16-bit logits and one FP32 copy, changed in place, are alive
-(``megatron/core/tensor_parallel/cross_entropy.py``)."""
+@cache
+def stack_convention(stack: str) -> Convention:
+    """The convention in a stack's software profile; that of the default one if it has none."""
+    runs: dict[str, Any] = dict(software_profile(stack).runs)
+    return Convention(**runs)
 
-MEGATRON_CI = replace(
-    MEGATRON_2021,
-    vocab=50257,
-    rank=LAST_RANK,
-    deterministic=True,
-    fused_gradients=False,
-    fused_attention=True,
-    transformer_engine=True,
-)
-"""Megatron-LM's functional tests (``tests/functional_tests/test_cases/*/model_config.yaml``):
-GPT-2's vocabulary, dropout at its default of 0.1, ``--no-gradient-accumulation-fusion``. Memory
-is ``torch.cuda.memory_allocated`` as written to TensorBoard, hence by the last rank
-(``megatron/training/global_vars.py``)."""
 
-NANOTRON = Convention(
-    fused_gate=False,
-    fused_gradients=False,
-    vocab_divisor=1,
-    split_by_work=True,
-    held_sums=True,
-    rank=FIRST_RANK,
-    byte_factor=GIB / 1e9,
-)
-"""nanotron: layers are spread by ``get_block_compute_costs`` and ``build_model``
-(``src/nanotron/models``); rank 0 writes ``max_memory_allocated`` over 2^30 and calls the unit GB
-(``src/nanotron/helpers.py``); the gated activation is two eager operations (``GLUActivation``);
-the loss holds FP32 logits and their difference to the maximum, and row-parallel products hand
-their whole output to a reduce-scatter (``src/nanotron/parallel/tensor_parallel/functional.py``),
-whose input PyTorch keeps until its stream is done (``recordStream`` in ``ProcessGroupNCCL``)."""
-
-_BY_STACK: Mapping[str, Convention] = MappingProxyType(
-    {"megatron-2021": MEGATRON_2021, "nanotron": NANOTRON}
-)
+MEGATRON_CI = stack_convention("megatron-ci")
+NANOTRON = stack_convention("nanotron")
 
 
 def convention(case: Case) -> Convention:
-    """The convention of the case's stack; the defaults of ``Convention`` for an unknown one."""
+    """The convention of the case's stack, and what else the case says of it."""
+    how = stack_convention(case.stack)
     if case.stack == "megatron-ci":
-        return _megatron_ci(case)
-    return _BY_STACK.get(case.stack, Convention())
+        how = _megatron_ci(case, how)
+    precision = case.parallel.text("precision")
+    if "16-bit grad" in precision:
+        return replace(how, gradient_bytes=2)
+    return replace(how, gradient_bytes=4) if "fp32 grad" in precision else how
 
 
-def _megatron_ci(case: Case) -> Convention:
+def _megatron_ci(case: Case, how: Convention) -> Convention:
     """What the test's name and size say of its ``model_config.yaml``.
 
     Small tests name ``--attention-backend unfused``, except those that resume a checkpoint with
@@ -140,7 +123,7 @@ def _megatron_ci(case: Case) -> Convention:
     engine = "_te_" in name or not case.model.flag("toy")
     chosen = not case.model.flag("toy") or "resume" in name or cp > 1
     return replace(
-        MEGATRON_CI,
+        how,
         fused_attention=engine and chosen,
         dropout=cp == 1,
         deterministic="nondeterministic" not in name,

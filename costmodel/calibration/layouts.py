@@ -1,5 +1,6 @@
 """The job and the uniform layout of a case."""
 
+from dataclasses import replace
 from math import floor
 
 from costmodel.calibration.case import Section, UnscorableError
@@ -16,7 +17,6 @@ UNSUPPORTED = {
     "frozen": "frozen layers",
     "offloading": "activation offloading",
     "cudagraph": "CUDA graphs",
-    "mtp": "multi-token depth not stated",
     "uneven_pipeline": "layer split not stated",
     "account_for_embedding": "layer split not stated",
     "multi_dist_optimizer": "shards over part of the replicas",
@@ -31,21 +31,21 @@ def job_of(reading: Reading) -> Job:
     for word, what in UNSUPPORTED.items():
         if word in case.model.word("name").lower().split(":")[-1]:
             raise UnscorableError(f"not modelled: {what}")
-    if case.parallel.word("method").lower().startswith("lora"):
-        raise UnscorableError("not modelled: LoRA")
     return Job(
         global_batch_size=case.parallel.need("gbs"),
         sequence_length=case.model.need("seq"),
         precision=_precision(case.parallel),
         vocab_divisor=reading.convention.vocab_divisor,
+        gradient_bytes=reading.convention.gradient_bytes,
     )
 
 
 def _precision(parallel: Section) -> str:
+    """The first that the text names: others in it are of gradients or of the optimizer."""
     stated = parallel.word("precision").lower()
-    for name in sorted(PRECISIONS, key=len, reverse=True):
-        if name in stated:
-            return name
+    named = [(stated.index(name), name) for name in PRECISIONS if name in stated]
+    if named:
+        return min(named)[1]
     if stated:
         raise UnscorableError(f"precision {stated} not modelled")
     return "bf16"
@@ -61,7 +61,7 @@ def layout_of(reading: Reading, job: Job, num_layers: int) -> Layout:
     if parallel.size("dp") not in (None, replicas):
         raise UnscorableError("chips differ from tp pp cp dp")
     v = max(1, parallel.size("vp") or 1) if pp > 1 else 1
-    size = parallel.size("mbs") or _micro_batch(reading, job, replicas)
+    size = parallel.need("mbs")
     microbatches, rest = divmod(job.global_batch_size, replicas * size)
     if rest or not microbatches:
         raise UnscorableError("batch is not a multiple of mbs dp")
@@ -74,17 +74,11 @@ def layout_of(reading: Reading, job: Job, num_layers: int) -> Layout:
     return Layout(pipelines=(pipeline,), schedule=Schedule(kind=kind, virtual_stages=v))
 
 
-def _micro_batch(reading: Reading, job: Job, replicas: int) -> int:
-    if job.global_batch_size % replicas:
-        raise UnscorableError("parallel mbs not stated")
-    reading.assume("micro-batch size not stated: the whole batch of a replica at once")
-    return job.global_batch_size // replicas
-
-
 def _option(reading: Reading, *, tp: int, cp: int, replicas: int, size: int) -> StageOption:
     parallel = reading.case.parallel
     ep = parallel.size("ep") or 1
-    etp = parallel.size("etp") or (tp if ep > 1 or reading.case.model.size("experts") else 1)
+    experts = ep > 1 or reading.case.model.size("experts")
+    etp = parallel.size("etp") or (tp if experts and reading.convention.expert_tp else 1)
     if (tp * cp * replicas) % (ep * etp):
         raise UnscorableError("chips of a stage are not a multiple of ep etp")
     return StageOption(
@@ -104,7 +98,8 @@ def _option(reading: Reading, *, tp: int, cp: int, replicas: int, size: int) -> 
 def _sequence_parallel(reading: Reading, tp: int) -> bool:
     stated = reading.case.parallel.flag("seq_parallel")
     if stated is None and tp > 1:
-        reading.assume("sequence parallelism not stated: on")
+        stated = reading.convention.sequence_parallel
+        reading.assume(f"sequence parallelism not stated: {'on' if stated else 'off'}")
     return tp > 1 and stated is not False
 
 
@@ -117,22 +112,44 @@ def _zero(reading: Reading) -> int:
         return stated
     sharded = parallel.flag("optimizer_sharding")
     if sharded is None:
-        reading.assume("optimizer sharding not stated: on")
+        sharded = reading.convention.shards_optimizer
+        reading.assume(f"optimizer sharding not stated: {'on' if sharded else 'off'}")
     return 0 if sharded is False else 1
 
 
 def _recompute(reading: Reading) -> str:
     """``full``; ``selective`` where norms or activations are named (not the attention core)."""
-    text = reading.case.parallel.word("recompute").lower()
-    if not text:
+    text = reading.case.parallel.text("recompute")
+    if not states_recompute(reading) and not reading.convention.recomputes_to_fit:
         reading.assume("recomputation not stated: none")
     if text.startswith("full"):
         return "full"
     return "selective" if "norm" in text or "moe_act" in text else "none"
 
 
+def states_recompute(reading: Reading) -> bool:
+    """Whether the case says what is recomputed."""
+    return reading.case.parallel.values.get("recompute") is not None
+
+
+def recomputing(layout: Layout, mode: str) -> Layout:
+    """The layout with another recompute mode on every stage."""
+
+    def changed(pipeline: Pipeline) -> Pipeline:
+        stages = (
+            replace(stage, option=replace(stage.option, recompute=mode))
+            for stage in pipeline.stages
+        )
+        return replace(pipeline, stages=tuple(stages))
+
+    return replace(layout, pipelines=tuple(changed(p) for p in layout.pipelines))
+
+
 def _cuts(reading: Reading, layers: int, parts: int) -> list[int]:
     """Ends of ``parts`` runs of layers."""
+    if layers < parts <= layers + 2:
+        reading.assume("embedding and head take the place of a layer each")
+        return [0, *(min(max(part - 1, 0), layers) for part in range(1, parts)), layers]
     if layers < parts:
         raise UnscorableError("fewer layers than stages")
     if reading.convention.split_by_work and parts > 1:

@@ -14,7 +14,10 @@ from costmodel.model.graph import Attribute, Block, ModelGraph, Op
 from costmodel.model.parts import Attention, Experts, LatentAttention, Mlp
 from costmodel.model.stack import TIED_HEAD, Stack, embedding_block, head_block
 
-OTHER_MODELS = ("bert", "multimodal", "mimo", "llava", "nemotron", "hybrid", "mamba", "t5")
+OTHER_MODELS = (
+    *("bert", "multimodal", "mimo", "llava", "hybrid", "mamba", "t5"),
+    *("nemotron-3", "nemotron-h", "nemotronh", "nemotron-5", "nemotron3_"),
+)
 """Families of the name whose layers the stated dimensions do not describe."""
 
 MAX_LAYERS = 4096
@@ -169,7 +172,7 @@ def _sparse(model: Section, layers: int) -> list[bool]:
 
 def _recomputes_attention(case: Case) -> bool:
     """Selective recomputation as Megatron-LM means it by default: of the attention core."""
-    text = case.parallel.word("recompute")
+    text = case.parallel.text("recompute")
     return "selective" in text and ("attn" in text or "attention" in text or "modules" not in text)
 
 

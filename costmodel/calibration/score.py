@@ -1,18 +1,14 @@
 """Predicts measured cases and compares: one result a case, scored or with the reason why not."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from costmodel.calibration.case import QUALITIES, Case, UnscorableError
-from costmodel.calibration.clusters import cluster_of
-from costmodel.calibration.convention import FIRST_RANK, LAST_RANK, Convention, convention
-from costmodel.calibration.layouts import job_of, layout_of
-from costmodel.calibration.models import Reading, model_of
-from costmodel.efficiency import DEFAULT_EFFICIENCY
+from costmodel.calibration.convention import FIRST_RANK, LAST_RANK, Convention
+from costmodel.calibration.prepare import Prepared, prepare
 from costmodel.errors import InputError
 from costmodel.evaluation import Evaluation, StageMemory
-from costmodel.problem import Problem
-from costmodel.step import evaluate
+from costmodel.software.values import Efficiency
 
 METRICS = ("time", "peak", "static")
 
@@ -35,6 +31,7 @@ class Scored:
     """A case that was predicted. pairs: by metric, where the case measured it."""
 
     case: Case
+    prepared: Prepared
     pairs: dict[str, Pair]
     assumptions: tuple[str, ...]
     evaluation: Evaluation
@@ -48,21 +45,28 @@ class Skipped:
     reason: str
 
 
-def score(case: Case) -> Scored | Skipped:
-    """Predicts one case under the convention of its stack."""
-    how = convention(case)
-    reading = Reading(case=case, convention=how)
+def score(case: Case, efficiency: Efficiency | None = None) -> Scored | Skipped:
+    """Predicts one case under the software profile of its stack, or under other constants."""
     try:
-        evaluation = evaluate_case(reading)
-        pairs = _pairs(case, evaluation, how)
+        return scored(case, prepare(case), efficiency)
     except UnscorableError as reason:
         return Skipped(case=case, reason=str(reason))
     except InputError as error:
         return Skipped(case=case, reason=str(error.violations[0]))
+
+
+def scored(case: Case, prepared: Prepared, efficiency: Efficiency | None = None) -> Scored:
+    """Predicts one prepared case. Raises UnscorableError if nothing can be compared."""
+    evaluations = prepared.evaluations(efficiency or prepared.problem.efficiency)
+    pairs = _pairs(prepared, evaluations)
     if not pairs:
-        return Skipped(case=case, reason="nothing measured that is predicted")
+        raise UnscorableError("nothing measured that is predicted")
     return Scored(
-        case=case, pairs=pairs, assumptions=tuple(reading.assumptions), evaluation=evaluation
+        case=case,
+        prepared=prepared,
+        pairs=pairs,
+        assumptions=prepared.assumptions,
+        evaluation=max(evaluations, key=lambda found: found[1])[0],
     )
 
 
@@ -71,7 +75,7 @@ def score_all(
 ) -> tuple[list[Scored], list[Skipped]]:
     """Scores every case of at least this quality; the others are skipped by name."""
     good = QUALITIES[: QUALITIES.index(min_quality) + 1]
-    scored: list[Scored] = []
+    found: list[Scored] = []
     skipped: list[Skipped] = []
     for case in cases:
         if case.quality not in good:
@@ -79,44 +83,39 @@ def score_all(
             continue
         result = score(case)
         if isinstance(result, Scored):
-            scored.append(result)
+            found.append(result)
         else:
             skipped.append(result)
-    return scored, skipped
+    return found, skipped
 
 
-def evaluate_case(reading: Reading) -> Evaluation:
-    """Prediction of the case. Raises UnscorableError, or InputError for unpublished numbers."""
-    job = job_of(reading)
-    model = model_of(reading)
-    cluster = cluster_of(reading)
-    layout = layout_of(reading, job, model.num_layers)
-    how = reading.convention
-    efficiency = replace(
-        DEFAULT_EFFICIENCY, logit_bytes=how.logit_bytes, fused_gradients=how.fused_gradients
-    )
-    problem = Problem(model=model, cluster=cluster, job=job, efficiency=efficiency)
-    return evaluate(problem, layout)
-
-
-def _pairs(case: Case, evaluation: Evaluation, how: Convention) -> dict[str, Pair]:
-    memory = [s.memory for pipeline in evaluation.stages for s in pipeline]
-    seen = {FIRST_RANK: memory[:1], LAST_RANK: memory[-1:]}.get(how.rank, memory)
-    work = how.workspace_bytes(case.hardware.word("chip")) if how.allocated else None
-    predicted = {
-        "time": evaluation.step_time_s,
-        "peak": _peak(seen, work, _held(case, evaluation)),
-        "static": max(m.weights + m.gradients + m.optimizer + _beside(m, work) for m in seen),
-    }
+def _pairs(prepared: Prepared, evaluations: list[tuple[Evaluation, float]]) -> dict[str, Pair]:
+    case, how = prepared.case, prepared.how
     measured = {
-        "time": case.step_time_s,
+        "time": prepared.step_s,
         "peak": _bytes(case, "peak_memory_bytes", how),
         "static": _bytes(case, "static_memory_bytes", how),
     }
+    predicted: dict[str, float] = dict.fromkeys(METRICS, 0.0)
+    for evaluation, share in evaluations:
+        for name, value in _predicted(prepared, evaluation).items():
+            predicted[name] += share * value
     return {
         name: Pair(predicted=predicted[name], measured=value)
         for name, value in measured.items()
         if value
+    }
+
+
+def _predicted(prepared: Prepared, evaluation: Evaluation) -> dict[str, float]:
+    case, how = prepared.case, prepared.how
+    memory = [s.memory for pipeline in evaluation.stages for s in pipeline]
+    seen = {FIRST_RANK: memory[:1], LAST_RANK: memory[-1:]}.get(how.rank, memory)
+    work = how.workspace_bytes(case.hardware.word("chip")) if how.allocated else None
+    return {
+        "time": evaluation.step_time_s,
+        "peak": _peak(seen, work, _held(prepared, evaluation)),
+        "static": max(m.weights + m.gradients + m.optimizer + _beside(m, work) for m in seen),
     }
 
 
@@ -126,13 +125,13 @@ def _peak(seen: list[StageMemory], workspace_bytes: float | None, held: float) -
     return max(use + min(held, max(0.0, capacity - use)) for use, capacity in uses)
 
 
-def _held(case: Case, evaluation: Evaluation) -> float:
+def _held(prepared: Prepared, evaluation: Evaluation) -> float:
     """Bytes of the outputs waiting to be summed: two a layer, ``2 h`` bytes a token each."""
     stage = evaluation.stages[0][0].stage
-    if len(evaluation.stages[0]) > 1 or stage.option.tp == 1 or not convention(case).held_sums:
+    if len(evaluation.stages[0]) > 1 or stage.option.tp == 1 or not prepared.how.held_sums:
         return 0.0
-    tokens = stage.option.micro_batch_size * case.model.need("seq") / stage.option.cp
-    return 2.0 * stage.num_layers * 2.0 * case.model.need("hidden") * tokens
+    tokens = stage.option.micro_batch_size * prepared.case.model.need("seq") / stage.option.cp
+    return 2.0 * stage.num_layers * 2.0 * prepared.case.model.need("hidden") * tokens
 
 
 def _bytes(case: Case, key: str, how: Convention) -> float | None:

@@ -10,12 +10,15 @@ import pytest
 
 from costmodel.calibration.case import Case, case_of
 from costmodel.calibration.clusters import cluster_of
+from costmodel.calibration.completion import completed
 from costmodel.calibration.convention import MEGATRON_CI, NANOTRON, Convention, convention
 from costmodel.calibration.layouts import job_of, layout_of
 from costmodel.calibration.models import Reading, model_of
+from costmodel.calibration.prepare import prepare
 from costmodel.calibration.read import read_cases
 from costmodel.calibration.score import Scored, Skipped, score, score_all
 from costmodel.errors import InputError
+from costmodel.model.flops import flops_per_token
 from costmodel.model.parameters import parameter_counts
 
 ROW: Mapping[str, Any] = {
@@ -127,8 +130,8 @@ def test_what_is_completed_is_recorded() -> None:
         ({"parallel": {"ep": 3}}, "not a multiple of ep etp"),
         ({"model": {"vocab": None}}, "model vocab not stated"),
         ({"model": {"name": "bert-large"}}, "layers of bert models are not stated"),
-        ({"model": {"layers": 2}}, "fewer layers than stages"),
-        ({"model": {"experts": 8}}, "model topk not stated"),
+        ({"model": {"layers": 1}}, "fewer layers than stages"),
+        ({"parallel": {"tp": None, "pp": None, "dp": None}}, "layout not stated"),
         ({"measured": {"step_time_s": None, "peak_memory_bytes": None}}, "nothing measured"),
     ],
 )
@@ -148,7 +151,60 @@ def test_expert_layers_follow_the_stated_pattern() -> None:
 def test_step_time_follows_from_tokens_per_second() -> None:
     one = case(measured={"step_time_s": None, "tokens_per_s_per_chip": 4096.0})
 
-    assert one.step_time_s == pytest.approx(32 * 4096 / (4096.0 * 32))
+    assert prepare(one).step_s == pytest.approx(32 * 4096 / (4096.0 * 32))
+
+
+def test_step_time_follows_from_the_flop_rate_as_the_stack_counts() -> None:
+    """All of the attention square and the recomputed forward count in 2021, half of it today."""
+    rate = {"step_time_s": None, "tflops_per_chip": 400.0}
+    now = case(measured=rate, parallel={"recompute": "full"})
+    then = replace(now, stack="megatron-2021")
+    prepared = prepare(now)
+    flop = flops_per_token(prepared.problem.model, 4096) * 32 * 4096
+
+    assert prepared.step_s == pytest.approx(flop / (400e12 * 32))
+    assert 4 / 3 < (prepare(then).step_s or 0.0) / (prepared.step_s or 1.0) < 1.6
+
+
+def test_open_settings_are_completed_by_rule() -> None:
+    experts = {"experts": 8, "ffn_hidden": 14336}
+    one = completed(case(model=experts, parallel={"mbs": None, "gbs": None}), Convention())
+
+    assert one.case.parallel.size("ep") == 2
+    assert one.case.model.size("topk") == 2
+    assert (one.case.parallel.size("mbs"), one.case.parallel.size("gbs")) == (1, 64)
+    assert len(one.assumptions) == 4
+
+
+def test_frozen_weights_take_less_time_and_memory() -> None:
+    whole, adapters = (score(case(parallel=p)) for p in ({}, {"method": "lora"}))
+
+    assert isinstance(whole, Scored)
+    assert isinstance(adapters, Scored)
+    for metric in ("time", "peak"):
+        assert adapters.pairs[metric].predicted < 0.8 * whole.pairs[metric].predicted
+
+
+def test_layers_recompute_as_far_as_memory_needs() -> None:
+    """A share between none and all, when neither fits comfortably nor everything is needed."""
+    open_case = case(parallel={"recompute": None, "mbs": 16, "gbs": 256, "dp": 2})
+    prepared = prepare(open_case)
+
+    assert [round(share, 1) for _, share in prepared.layouts] != [1.0]
+    assert sum(share for _, share in prepared.layouts) == pytest.approx(1.0)
+
+
+def test_a_core_is_a_part_of_its_chip() -> None:
+    core = {"chip": "aws-trainium1", "chips_per_node": 32}
+    pool = cluster_of(reading(case(hardware=core))).pools[0]
+
+    assert pool.chip.peak("bf16") == pytest.approx(95e12)
+
+
+def test_the_first_precision_of_a_text_counts() -> None:
+    one = case(parallel={"precision": "BF16 + FP32 grad accumulation"})
+
+    assert job_of(reading(one)).precision == "bf16"
 
 
 def test_low_quality_is_left_out_by_name() -> None:
