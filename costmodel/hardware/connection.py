@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from costmodel.hardware.values import COLLECTIVES, Cluster, Link, Pool
 
@@ -70,6 +71,7 @@ class _End:
         return min(alone, self.node_bytes_per_s / self.num_ranks)
 
 
+@lru_cache(maxsize=4096)
 def connection(
     cluster: Cluster,
     pool_a: str,

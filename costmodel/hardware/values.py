@@ -150,9 +150,9 @@ class Pool:
     island: str
     nodes: int
     chips_per_node: int
-    chip: Chip
-    scale_up: Link
-    scale_out: Link
+    chip: Chip = field(hash=False)
+    scale_up: Link = field(hash=False)
+    scale_out: Link = field(hash=False)
     nics: int
     memory_margin: float = DEFAULT_MEMORY_MARGIN
     efficiency: float | None = None
@@ -205,11 +205,13 @@ class Cluster:
     """Pools in islands and the links between the islands.
 
     document: the cluster document that reproduces this value.
+
+    The hash is of the name alone (equality is of everything): clusters are keys of hot caches.
     """
 
     name: str
-    pools: tuple[Pool, ...]
-    between: tuple[IslandLink, ...] = ()
+    pools: tuple[Pool, ...] = field(hash=False)
+    between: tuple[IslandLink, ...] = field(default=(), hash=False)
     document: Mapping[str, object] = field(default_factory=_no_document, hash=False)
 
     @property
