@@ -13,6 +13,8 @@ MICROBATCH_TERMS = ("forward_s", "backward_s", "tp_s", "cp_s", "ep_s", "sharded_
 """Seconds of one micro-batch; tp, cp and ep are parts of forward and backward."""
 STEP_TERMS = ("end_s", "wait_s", "sync_s", "optimizer_s", "finish_s")
 """Seconds of one step; end, wait, sync and optimizer sum to finish."""
+INTERVAL_HALF_WIDTH = 0.27
+"""Half of the 90 % interval around a predicted step time, relative (see docs/accuracy.md)."""
 DEGREES = ("tp", "sequence_parallel", "cp", "ep", "etp", "replicas", "micro_batch_size", "zero")
 
 
@@ -52,8 +54,10 @@ def estimate_document(estimate: Estimate) -> Document:
 
 def prediction_document(evaluation: Evaluation) -> Document:
     """The step as a whole; the breakdown sums to the step time."""
+    step_s = evaluation.step_time_s
     return {
-        "step_time_s": evaluation.step_time_s,
+        "step_time_s": step_s,
+        "interval_s": [step_s * (1 - INTERVAL_HALF_WIDTH), step_s * (1 + INTERVAL_HALF_WIDTH)],
         "tokens_per_s": evaluation.tokens_per_s,
         "tokens_per_s_per_chip": evaluation.tokens_per_s / evaluation.num_chips,
         "tflops_per_chip": evaluation.tflops_per_chip,

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from costmodel.errors import HaplanError
+from costmodel.errors import HaplanError, Violation
 from haplan_client.schema.errors import Problem
 from haplan_client.schema.requests import EstimateRequest, PlanRequest
 from service.outcomes import problem_of
+from service.sources import BUNDLED_ONLY
 
 Document = dict[str, Any]
 
@@ -36,6 +37,21 @@ def answer_estimate(body: Document) -> Answer:
     from service.usecases import make_estimate
 
     return _answer(lambda: make_estimate(EstimateRequest.model_validate(body)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faulty:
+    """A question whose document breaks rules."""
+
+    document: Document
+    broken: tuple[Violation, ...]
+
+
+def answer_faults(question: Faulty) -> list[Violation]:
+    """What else is wrong with a question that breaks rules."""
+    from service.inputs import other_faults
+
+    return other_faults(question.document, question.broken, BUNDLED_ONLY)
 
 
 def _answer(work: Callable[[], Document]) -> Answer:

@@ -5,51 +5,92 @@ also be a path.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
-from costmodel.errors import InputError, UnknownNameError
+from pydantic import TypeAdapter, ValidationError
+
+from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.read import cluster_names, load_cluster
 from costmodel.hardware.values import Cluster
-from costmodel.job import Job
+from costmodel.jobs.read import check_schedule, job_of
 from costmodel.layout.read import is_inline
 from costmodel.model.graph import ModelGraph
 from costmodel.model.read import load_model, model_names
 from costmodel.problem import Problem
-from costmodel.schedules.registry import schedule as schedule_kind
-from haplan_client.schema.requests import ConfigModel, GraphModel, JobDocument, Question
+from haplan_client.schema.requests import ConfigModel, GraphModel, Model, Question
 from planner.targets import resolve_target
-from service.violations import Collector
+from service.collector import Collector
+from service.sources import Sources
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """Where names may lead, and how an unknown model type is read.
-
-    files: a name may be a path. as_family: the family to read an unknown model type as.
-    """
-
-    files: bool = True
-    as_family: str | None = None
-
+Document = dict[str, Any]
 
 DEFAULT_TARGET = "runner"
-BUNDLED_ONLY = Sources(files=False)
 
 
 def read_inputs(question: Question, sources: Sources, *, target: str | None = None) -> Problem:
     """Model, cluster and job of a question; `target` is checked along with them."""
     faults = Collector()
-    with faults.reading("/model"):
+    with faults.reading(place_of_model(question.model)):
         model = read_model(question.model, sources)
     with faults.reading("/cluster"):
         cluster = read_cluster(question.cluster, sources)
-    with faults.reading("/job/schedule"):
-        job = read_job(question.job)
+    with faults.reading("/job"):
+        job = job_of(question.job)
     with faults.reading("/target"):
         resolve_target(target or DEFAULT_TARGET)
     faults.check()
     return Problem(model=model, cluster=cluster, job=job)
+
+
+def other_faults(
+    document: Mapping[str, Any],
+    broken: Sequence[Violation],
+    sources: Sources,
+    *,
+    target: str | None = None,
+) -> list[Violation]:
+    """What else is wrong with a question whose document breaks rules: in the parts that do not.
+
+    So that a misspelt name and a negative number come in one answer.
+    """
+    faults = Collector()
+    model = as_model(document.get("model"))
+    if model is not None and is_sound("/model", broken):
+        with faults.reading(place_of_model(model)):
+            read_model(model, sources)
+    cluster, job = document.get("cluster"), document.get("job")
+    if isinstance(cluster, str | dict) and is_sound("/cluster", broken):
+        with faults.reading("/cluster"):
+            read_cluster(cast("str | dict[str, Any]", cluster), sources)
+    schedule = cast("Document", job).get("schedule") if isinstance(job, dict) else None
+    if isinstance(schedule, str) and is_sound("/job/schedule", broken):
+        with faults.reading("/job"):
+            check_schedule(schedule)
+    wanted = document.get("target", target)
+    if isinstance(wanted, str) and is_sound("/target", broken):
+        with faults.reading("/target"):
+            resolve_target(wanted)
+    return faults.violations
+
+
+def is_sound(part: str, broken: Sequence[Violation]) -> bool:
+    """Whether no rule is broken at or below `part`."""
+    return not any(f"{v.field}/".startswith(f"{part}/") for v in broken)
+
+
+def as_model(value: object) -> str | ConfigModel | GraphModel | None:
+    """The model part of a question, where it has the right shape."""
+    try:
+        return TypeAdapter[str | ConfigModel | GraphModel](Model).validate_python(value)
+    except ValidationError:
+        return None
+
+
+def place_of_model(source: str | ConfigModel | GraphModel) -> str:
+    """Where in a question the model's own fields are."""
+    if isinstance(source, ConfigModel):
+        return "/model/config"
+    return "/model/graph" if isinstance(source, GraphModel) else "/model"
 
 
 def read_model(source: str | ConfigModel | GraphModel, sources: Sources) -> ModelGraph:
@@ -89,11 +130,3 @@ def known(name: str, kind: str, names: Sequence[str]) -> str:
     if name not in names:
         raise UnknownNameError(kind=kind, name=name, known=names)
     return name
-
-
-def read_job(document: JobDocument) -> Job:
-    """The job as a value; `auto` becomes a free choice."""
-    if document.schedule != "auto":
-        schedule_kind(document.schedule)
-    fields = {key: None if value == "auto" else value for key, value in document}
-    return Job(**cast("dict[str, Any]", fields))

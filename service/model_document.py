@@ -1,5 +1,6 @@
 """What `haplan model` says about a model."""
 
+from collections import Counter
 from typing import Any
 
 from costmodel.model.document import graph_document
@@ -23,7 +24,14 @@ def model_document(model: ModelGraph, *, sequence_length: int | None) -> Documen
         "name": model.name,
         "family": model.family,
         "layers": model.num_layers,
-        "parameters": {"total": counts.total, "active": counts.active},
+        "parameters": {
+            "total": counts.total,
+            "active": counts.active,
+            "embedding": counts.embedding,
+            "expert": counts.expert,
+            "component": counts.component,
+            "mtp": counts.mtp,
+        },
         "sequence_length": length,
         "max_sequence_length": model.max_sequence_length,
         "flops_per_token": flops_per_token(model, length),
@@ -34,7 +42,7 @@ def model_document(model: ModelGraph, *, sequence_length: int | None) -> Documen
                 "parameters": block_parameters(model.blocks[name]),
                 "ops": len(model.blocks[name].ops),
             }
-            for name, count in block_uses(model).items()
+            for name, count in (block_uses(model) + Counter(model.mtp)).items()
         ],
         "assumptions": list(model.assumptions),
     }

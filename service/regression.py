@@ -13,7 +13,8 @@ from costmodel.safe_document import load_document
 from costmodel.wire.read import validate
 from haplan_client.schema.requests import Question
 from planner.regression import Comparison, Result
-from service.inputs import DEFAULT_TARGET, Sources
+from service.inputs import DEFAULT_TARGET
+from service.sources import Sources
 from service.usecases import plan_question
 
 Document = dict[str, Any]

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import planner
-from costmodel.layout.read import load_layout
-from costmodel.step import evaluate
+from costmodel import estimate
 from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
+from service.collector import Collector
 from service.documents import read_plan_file
-from service.estimate_document import estimate_document
-from service.inputs import BUNDLED_ONLY, DEFAULT_TARGET, Sources, read_inputs, read_layout_source
+from service.inputs import DEFAULT_TARGET, read_inputs, read_layout_source
 from service.outcomes import PolicyError, TimeLimitError
-from service.violations import Collector
+from service.sources import BUNDLED_ONLY, Sources
 
 Document = dict[str, Any]
 Progress = Callable[[float, float | None], None]
@@ -64,9 +63,9 @@ def estimate_question(
     faults = Collector()
     with faults.reading("/layout"):
         source = read_layout_source(layout, sources)
-        found = load_layout(problem, source)
+        found = estimate(problem.model, problem.cluster, problem.job, source)
     faults.check()
-    return estimate_document(problem, evaluate(problem, found))
+    return found.document()
 
 
 def explain_plan(path: Path) -> Document:

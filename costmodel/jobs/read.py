@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from costmodel.errors import UnknownNameError
 from costmodel.job import Job
 from costmodel.safe_document import load_document
+from costmodel.schedules.registry import schedules
 from costmodel.wire.read import validate
 from haplan_client.schema.job import JobDocument
 
@@ -21,7 +23,11 @@ def load_job(source: str | Path | Mapping[str, object]) -> Job:
 
 
 def job_of(document: JobDocument) -> Job:
-    """A checked document as a value; ``auto`` leaves the choice open."""
+    """A checked document as a value; ``auto`` leaves the choice open.
+
+    Raises UnknownNameError for a schedule that is not registered.
+    """
+    check_schedule(document.schedule)
 
     def chosen(value: str) -> str | None:
         return None if value == AUTO else value
@@ -39,3 +45,9 @@ def job_of(document: JobDocument) -> Job:
         gradient_bytes=document.gradient_bytes,
         moe_imbalance=document.moe_imbalance,
     )
+
+
+def check_schedule(name: str) -> None:
+    """Raise UnknownNameError unless `name` is a schedule or leaves the choice open."""
+    if name != AUTO and name not in schedules():
+        raise UnknownNameError(kind="schedule", name=name, known=schedules(), field="/schedule")

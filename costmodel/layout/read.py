@@ -1,5 +1,6 @@
 """Reads layouts: a document as in a plan, a file of one, or the inline form."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -135,7 +136,7 @@ def _fields(text: str) -> tuple[dict[str, object], list[Violation]]:
 def _value(key: str, value: str) -> object:
     if key == "sp":
         return SWITCHES.get(value.lower(), value)
-    is_number = key not in WORDS and value.lstrip("-").isdecimal() and len(value) <= 12
+    is_number = key not in WORDS and re.fullmatch(r"[-+]?[0-9]{1,300}", value)
     return int(value) if is_number else value
 
 

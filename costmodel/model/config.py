@@ -12,6 +12,9 @@ from costmodel.errors import InputError, Violation
 MAX_SIZE: Final = 2**40
 """Largest number accepted for any one size."""
 
+MAX_MTP: Final = 16
+"""Most multi-token prediction blocks, as in the graph format."""
+
 _PLACEHOLDER: Final = 1
 """What a missing size reads as, so that reading goes on and finds the other mistakes too."""
 
@@ -60,8 +63,10 @@ class Config:
     def _found(self, keys: Sequence[str]) -> str:
         return next((key for key in keys if self.has(key)), keys[0])
 
-    def size(self, *keys: str, default: int | None = None, least: int = 1) -> int:
-        """A whole number of at least ``least`` under the first of these keys that is there."""
+    def size(
+        self, *keys: str, default: int | None = None, least: int = 1, most: int = MAX_SIZE
+    ) -> int:
+        """A whole number from ``least`` to ``most`` under the first of these keys that is there."""
         key = self._found(keys)
         value = self.document.get(key)
         if value is None:
@@ -73,8 +78,9 @@ class Config:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             self.refuse(key, "must be a whole number", "write it without a fraction or quotes")
-        elif not least <= value <= MAX_SIZE:
-            self.refuse(key, f"must be from {least} to 2^40", "correct the size")
+        elif not least <= value <= most:
+            limit = "2^40" if most == MAX_SIZE else most
+            self.refuse(key, f"must be from {least} to {limit}", "correct the size")
         else:
             return value
         return max(_PLACEHOLDER, least)

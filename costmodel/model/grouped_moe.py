@@ -7,7 +7,7 @@ from costmodel.model.decoder import Layer
 from costmodel.model.graph import ModelGraph
 from costmodel.model.latent_moe import LatentMoe, latent_moe_graph, read_experts, read_sparse
 from costmodel.model.parts import Attention, Mlp
-from costmodel.model.standard import Sizes
+from costmodel.model.standard import Sizes, read_mtp_depth
 
 
 def grouped_moe_model(
@@ -17,7 +17,7 @@ def grouped_moe_model(
     experts = read_experts(config)
     is_sparse = read_sparse(config, sizes.layers)
     ffn = 1 if all(is_sparse) else config.size("intermediate_size")
-    mtp = config.size("num_nextn_predict_layers", default=0, least=0)
+    mtp = read_mtp_depth(config)
     config.check()
     sparse = Layer(hidden=sizes.hidden, attention=attention, feed=experts)
     dense = replace(sparse, feed=Mlp(ffn=ffn, function=experts.function))

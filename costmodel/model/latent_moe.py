@@ -16,7 +16,7 @@ from costmodel.model.stack import (
     mtp_output,
     mtp_ties,
 )
-from costmodel.model.standard import Sizes, read_layers
+from costmodel.model.standard import Sizes, read_layers, read_mtp_depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def latent_moe_model(config: Config, family: str) -> ModelGraph:
     experts = read_experts(config)
     is_sparse = read_sparse(config, sizes.layers)
     ffn = 1 if all(is_sparse) else config.size("intermediate_size")
-    mtp = config.size("num_nextn_predict_layers", default=0, least=0)
+    mtp = read_mtp_depth(config)
     config.check()
     sparse = Layer(hidden=sizes.hidden, attention=attention, feed=experts)
     dense = replace(sparse, feed=Mlp(ffn=ffn, function=experts.function))

@@ -7,15 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from costmodel.errors import InputError, UnknownNameError, Violation, did_you_mean, suggest
+from costmodel.errors import InputError, UnknownNameError, did_you_mean, suggest
 from costmodel.model.config import Config
 from costmodel.model.document import SCHEMA, graph_from
 from costmodel.model.family import Family, families, family_of_type
 from costmodel.model.graph import ModelGraph
 from costmodel.model.rules import check_graph
 from costmodel.safe_document import load_document
+from costmodel.wire.read import validate
 from haplan_client.schema.graph import GraphDocument
 
 _TEXT_ONLY = "only text_config was read: what stands beside the language model is left out"
@@ -60,10 +59,8 @@ def load_model(
         return _from_mapping(source, as_family)
     if isinstance(source, str) and source in model_names():
         return read_config(catalogue_config(source), name=source, as_family=as_family)
-    path = Path(source)
-    if path.is_dir():
-        path = path / "config.json"
-    if not path.is_file():
+    path = _file_of(Path(source))
+    if path is None:
         raise _no_such_model(str(source))
     document = load_document(path, infinite_as_null=True)  # Mamba's time step may be infinite
     if document.get("schema") == SCHEMA:
@@ -89,10 +86,7 @@ def read_config(
 
 def read_graph(document: Mapping[str, Any]) -> ModelGraph:
     """The graph of a haplan graph document."""
-    try:
-        GraphDocument.model_validate(document)
-    except ValidationError as error:
-        raise InputError(_violation(dict(item)) for item in error.errors()) from error
+    validate(GraphDocument, document)
     graph = graph_from(document)
     check_graph(graph)
     return graph
@@ -109,6 +103,15 @@ def _from_mapping(source: Mapping[str, Any], as_family: str | None) -> ModelGrap
     return read_config(source["config"], as_family=as_family)
 
 
+def _file_of(path: Path) -> Path | None:
+    """The config at a path or in the folder there, if there is one."""
+    try:
+        path = path / "config.json" if path.is_dir() else path
+        return path if path.is_file() else None
+    except (OSError, ValueError):  # a name too long, a folder that may not be entered
+        return None
+
+
 def _family(document: Mapping[str, Any], as_family: str | None) -> Family:
     if as_family is not None:
         if as_family in families():
@@ -116,7 +119,7 @@ def _family(document: Mapping[str, Any], as_family: str | None) -> Family:
         known = family_of_type()
         if as_family in known:
             return known[as_family]
-        raise UnknownNameError(kind="family", name=as_family, known=families(), field="as_family")
+        raise UnknownNameError(kind="family", name=as_family, known=families(), field="/as_family")
     given = document.get("model_type")
     model_type = "" if given is None else str(given)
     if model_type in family_of_type():
@@ -142,9 +145,3 @@ def _no_such_model(source: str) -> InputError:
     fix = did_you_mean(suggest(source, model_names()), model_names())
     rule = "must be a bundled model name, a config.json, its directory or a haplan graph"
     return InputError.of(field="model", value=source, rule=rule, fix=fix)
-
-
-def _violation(error: Mapping[str, Any]) -> Violation:
-    pointer = "".join(f"/{part}" for part in error["loc"])
-    fix = "see docs/models.md for the graph format"
-    return Violation(field=pointer, value=error.get("input"), rule=error["msg"], fix=fix)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from costmodel.model.builder import RMS, Norm
-from costmodel.model.config import Config
+from costmodel.model.config import MAX_MTP, Config
 from costmodel.model.decoder import Layer, layer_block
 from costmodel.model.graph import Block, ModelGraph
 from costmodel.model.parts import Attention, Mlp
@@ -43,6 +43,11 @@ def read_sizes(config: Config, *, tied: bool = False) -> Sizes:
         positions=config.optional_size("max_position_embeddings", "n_positions", "seq_length"),
         tied=config.flag("tie_word_embeddings", default=tied),
     )
+
+
+def read_mtp_depth(config: Config) -> int:
+    """Multi-token prediction blocks, in DeepSeek's spelling."""
+    return config.size("num_nextn_predict_layers", default=0, least=0, most=MAX_MTP)
 
 
 def read_layers(config: Config, *keys: str) -> int:

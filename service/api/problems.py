@@ -1,7 +1,7 @@
 """Errors as `application/problem+json` (RFC 9457)."""
 
 from http import HTTPMethod, HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -10,9 +10,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
 from costmodel.errors import HaplanError, InputError, Violation
+from costmodel.wire.read import fix_of, rule_of, violations_of
 from haplan_client.schema.errors import Problem
-from service.outcomes import problem_of
-from service.violations import fix_of, rule_of, violations_of
+from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
+from service.answers import Faulty, answer_faults
+from service.api.services import services_of
+from service.outcomes import BusyError, problem_of
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -26,6 +29,10 @@ PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
         "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
     },
 }
+
+
+BODIES: dict[str, type[Question]] = {"/v1/plans": PlanRequest, "/v1/estimates": EstimateRequest}
+"""What is read from a body, so that misspelt fields get their nearest name."""
 
 
 class ProblemError(HaplanError):
@@ -64,13 +71,30 @@ async def _handle_haplan_error(_request: Request, error: Exception) -> Response:
     return problem_response(problem_of(error) if isinstance(error, HaplanError) else _bug())
 
 
-async def _handle_validation_error(_request: Request, error: Exception) -> Response:
+async def _handle_validation_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         return problem_response(_bug())
-    return problem_response(problem_of(InputError(request_violations(error))))
+    broken = request_violations(error, request.url.path)
+    return problem_response(
+        problem_of(InputError([*broken, *await _others(request, error, broken)]))
+    )
 
 
-def request_violations(error: RequestValidationError) -> list[Violation]:
+async def _others(
+    request: Request, error: RequestValidationError, broken: list[Violation]
+) -> list[Violation]:
+    """What is wrong in the sound parts of a question; nothing when nobody is free to look."""
+    body: object = error.body
+    if not isinstance(body, dict):
+        return []
+    try:
+        fault = Faulty(document=cast("dict[str, Any]", body), broken=tuple(broken))
+        return await services_of(request).workers.run(answer_faults, fault)
+    except BusyError:
+        return []
+
+
+def request_violations(error: RequestValidationError, path: str) -> list[Violation]:
     """What is wrong with a request: in its body by pointer, elsewhere by the parameter's name."""
     details = [dict(detail) for detail in error.errors()]
     in_body = [d | {"loc": d["loc"][1:]} for d in details if d["loc"][0] == "body"]
@@ -84,7 +108,7 @@ def request_violations(error: RequestValidationError) -> list[Violation]:
         for detail in details
         if detail["loc"][0] != "body"
     ]
-    return [*violations_of(in_body, error.body), *elsewhere]
+    return [*violations_of(in_body, error.body, BODIES.get(path)), *elsewhere]
 
 
 async def _handle_http_exception(request: Request, error: Exception) -> Response:

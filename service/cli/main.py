@@ -12,9 +12,12 @@ import typer
 from costmodel.errors import HaplanError, InputError
 from service.cli.commands import REGISTER
 from service.cli.questions import option_name
+from service.cli.usage import usage_messages
 from service.outcomes import ExitCode, lines_of, outcome_of, problem_of
 
 INTERRUPTED = 130
+TRACE = "HAPLAN_TRACE"
+"""Set in the environment, it adds the trace to the message about a bug."""
 
 
 def build_app() -> typer.Typer:
@@ -89,23 +92,25 @@ def report(problem: dict[str, object], lines: Sequence[str], arguments: Sequence
 
 def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     """A command line that does not parse is bad input."""
-    message = error.format_message()
-    if message:
+    messages = usage_messages(error, arguments)
+    if messages:
         problem: dict[str, object] = {
             "type": "urn:haplan:problem:usage",
             "title": "The command line is wrong",
-            "detail": message,
+            "detail": " ".join(messages),
             "errors": [],
         }
-        report(problem, [f"{message} (see --help)"], arguments)
+        report(problem, [f"{message} (see --help)" for message in messages], arguments)
     return ExitCode.INPUT
 
 
 def report_bug(error: Exception, arguments: Sequence[str]) -> None:
-    """A bug: the trace for a report, and one line for the reader."""
+    """A bug: one line for the reader, and the trace for a report if it is asked for."""
     message = f"internal error, please report it: {type(error).__name__}: {error}"
-    if not wants_json(arguments):
+    if os.environ.get(TRACE):
         traceback.print_exception(error)
+    else:
+        message = f"{message} ({TRACE}=1 shows where)"
     problem: dict[str, object] = {
         "type": "urn:haplan:problem:internal",
         "title": "Something went wrong",

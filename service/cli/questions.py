@@ -3,19 +3,19 @@
 import re
 from typing import Any
 
-from pydantic import ValidationError
-
 from costmodel.errors import InputError
+from costmodel.wire.read import validate
 from haplan_client.schema.requests import Question
-from service.violations import violations_of
+from service.sources import Sources
 
 OPTIONS = {
     "model": "MODEL",
     "cluster": "CLUSTER",
     "layout": "--layout",
     "target": "--target",
+    "as_family": "--as-family",
 }
-PART = re.compile(r"/(model|cluster|job|layout|target)((?:[ /].*)?)", re.DOTALL)
+PART = re.compile(r"/(model|cluster|job|layout|target|as_family)((?:[ /].*)?)", re.DOTALL)
 
 
 def question_of(
@@ -29,24 +29,35 @@ def question_of(
     micro_batch_size: str,
     schedule: str,
     recompute: str,
+    sources: Sources,
+    target: str | None = None,
 ) -> Question:
-    """The question that a command line asks."""
+    """The question that a command line asks; `sources` and `target` are checked when it is wrong.
+
+    Raises InputError with every violation.
+    """
     job: dict[str, Any] = {
         "global_batch_size": global_batch_size,
         "sequence_length": sequence_length,
         "precision": precision,
         "optimizer": optimizer,
-        "micro_batch_size": int(micro_batch_size)
-        if micro_batch_size.lstrip("-").isdecimal()
-        else micro_batch_size,
+        "micro_batch_size": number_or_word(micro_batch_size),
         "schedule": schedule,
         "recompute": recompute,
     }
     document = {"model": model, "cluster": cluster, "job": job}
     try:
-        return Question.model_validate(document)
-    except ValidationError as error:
-        raise InputError(violations_of(error.errors(), document)) from None
+        return validate(Question, document)
+    except InputError as error:
+        from service.inputs import other_faults
+
+        others = other_faults(document, error.violations, sources, target=target)
+        raise InputError([*error.violations, *others]) from None
+
+
+def number_or_word(text: str) -> int | str:
+    """A whole number where the text is one; longer ones than any limit stay text."""
+    return int(text) if re.fullmatch(r"[-+]?[0-9]{1,300}", text) else text
 
 
 def option_name(field: str) -> str:

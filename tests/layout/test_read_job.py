@@ -47,3 +47,13 @@ def test_all_faults_come_at_once() -> None:
 
     fields = {violation.field for violation in caught.value.violations}
     assert fields == {"/global_batch_size", "/precision", "/sequence", "/sequence_length"}
+
+
+def test_an_unknown_schedule_is_refused() -> None:
+    with pytest.raises(InputError, match=r"/schedule: must name a known schedule.*1f1b"):
+        load_job({**SMALL, "schedule": "1f2b"})
+
+
+def test_no_batch_is_larger_than_what_can_be_simulated() -> None:
+    with pytest.raises(InputError, match="/global_batch_size: must be less than"):
+        load_job({**SMALL, "global_batch_size": 10**12})

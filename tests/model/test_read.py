@@ -194,3 +194,19 @@ def test_models_nobody_has_counted_are_refused(name: str) -> None:
 def test_a_model_type_that_is_no_text_is_refused(kind: object) -> None:
     with pytest.raises(InputError, match="/model_type"):
         changed("llama3-8b", model_type=kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("deepseek-v3", "num_nextn_predict_layers"),
+        ("glm-4.5", "num_nextn_predict_layers"),
+        ("deepseek-v4-flash", "num_nextn_predict_layers"),
+        ("nemotron-3-super-120b-a12b", "num_nextn_predict_layers"),
+    ],
+)
+def test_a_million_prediction_blocks_are_refused(name: str, key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        changed(name, **{key: 1_000_000})
+    assert f"/{key}" in str(caught.value)
+    assert "from 0 to 16" in str(caught.value)

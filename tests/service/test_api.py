@@ -217,3 +217,43 @@ def test_nothing_is_open_after_the_end() -> None:
 
     asyncio.run(scenario())
     assert app.state.services.workers is not None
+
+
+def test_wrong_values_do_not_hide_wrong_names(client: TestClient) -> None:
+    job = {"global_batch_size": 0, "sequence_length": "x", "schedule": "1f2b"}
+    body = {"model": "lama3-8b", "cluster": "hybrd-64", "job": job, "target": "rnner", "modle": 1}
+    answer = client.post("/v1/plans", json=body)
+    errors = {error["pointer"]: error["fix"] for error in answer.json()["errors"]}
+
+    assert answer.status_code == 422
+    assert set(errors) == {
+        "#/job/global_batch_size", "#/job/sequence_length", "#/job/schedule",
+        "#/model", "#/cluster", "#/target", "#/modle",
+    }  # fmt: skip
+    assert "did you mean model" in errors["#/modle"]
+    assert "hybrid-64" in errors["#/cluster"]
+
+
+@pytest.mark.parametrize(
+    ("model", "pointer"),
+    [
+        ({"config": {"model_type": "lama"}}, "#/model/config/model_type"),
+        ({"graph": {"name": "x"}}, "#/model/graph/blocks"),
+        ({}, "#/model/config"),
+    ],
+)
+def test_pointers_lead_into_the_body(
+    model: dict[str, Any], pointer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    with TestClient(create_app(SETTINGS)) as client:
+        answer = client.post("/v1/plans", json=QUESTION | {"model": model})
+
+    assert pointer in [error["pointer"] for error in answer.json()["errors"]]
+
+
+def test_a_misspelt_field_of_the_job_gets_its_nearest_name(client: TestClient) -> None:
+    body = QUESTION | {"job": QUESTION["job"] | {"precison": "bf16"}}
+    [error] = client.post("/v1/plans", json=body).json()["errors"]
+
+    assert (error["pointer"], error["fix"]) == ("#/job/precison", "did you mean precision?")

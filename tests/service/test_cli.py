@@ -185,7 +185,8 @@ def test_json_errors_carry_the_fix(
 def test_a_model_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["model", "llama3-70b", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["parameters"] == {"total": 70553706496, "active": 70553706496}
+    assert document["parameters"]["total"] == document["parameters"]["active"] == 70553706496
+    assert document["parameters"]["mtp"] == 0
     assert (document["layers"], document["sequence_length"]) == (80, 4096)
 
 
@@ -220,6 +221,84 @@ def test_a_file_that_is_no_plan_is_bad_input(
     assert run([command, str(path)]) == 2
     assert "haplan.plan/v1" in capsys.readouterr().err
     assert run([command, str(tmp_path / "missing.json")]) == 2
+
+
+def test_multi_token_prediction_is_counted_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["model", "deepseek-v3", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    parameters = document["parameters"]
+    assert parameters["total"] == 671026404352
+    assert 10e9 < parameters["mtp"] < 14e9
+    assert sum(b["count"] * b["parameters"] for b in document["blocks"]) == pytest.approx(
+        parameters["total"] + parameters["mtp"], rel=0.01
+    )
+    assert run(["model", "deepseek-v3"]) == 0
+    assert "multi-token prediction" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("length", [300, 5000])
+def test_a_path_that_is_too_long_is_bad_input(
+    length: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["model", "a" * length]) == 2
+    assert run(["plan", "a" * length, "b" * length, *PLAN[3:]]) == 2
+    assert "internal" not in capsys.readouterr().err
+
+
+def test_a_long_path_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A path is no name: 200 characters are not much for it."""
+    folder = tmp_path.joinpath(*["d" * 60] * 5)
+    folder.mkdir(parents=True)
+    assert run(["model", "llama3-8b", "--graph", "-o", str(folder / "graph.json")]) == 0
+    capsys.readouterr()
+
+    arguments = ["estimate", str(folder / "graph.json"), *PLAN[2:], "--layout", "tp=8,pp=4,dp=2"]
+    assert run(arguments) == 0
+
+
+@pytest.mark.parametrize("size", ["--3", "-", "+", "9" * 6000, "1.0", "\u00b2"])
+def test_a_micro_batch_size_that_is_no_number_is_bad_input(
+    size: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*PLAN, f"--micro-batch-size={size}"]) == 2
+    assert "--micro-batch-size: must be" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "nan", "inf", "1e9"])
+def test_a_time_limit_is_a_sensible_number(limit: str) -> None:
+    assert run([*PLAN, f"--time-limit={limit}"]) == 2
+
+
+def test_wrong_values_do_not_hide_wrong_names(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["plan", "lama3-70b", "hybrid", "--global-batch-size=0", "--sequence-length=1"]
+
+    assert run([*arguments, "--schedule=1f2b", "--target=x"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    names = [line.split()[1].removesuffix(":") for line in lines]
+    assert names == ["--global-batch-size", "MODEL", "CLUSTER", "--schedule", "--target"]
+
+
+def test_all_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "llama3-8b", "--sequence-length=1"]) == 2
+    text = capsys.readouterr().err
+    assert [name in text for name in ("CLUSTER", "--global-batch-size", "MODEL", "--seq")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_trace_is_shown_only_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(usecases, "plan_question", failing(ZeroDivisionError("oh")))
+
+    assert run(PLAN) == 70
+    assert "Traceback" not in capsys.readouterr().err
+    monkeypatch.setenv("HAPLAN_TRACE", "1")
+    assert run(PLAN) == 70
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_the_command_is_installed() -> None:

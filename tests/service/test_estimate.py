@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from costmodel import estimate_document
+from planner import document as plan_document
 from service.api.app import create_app
 from service.api.settings import Settings
 from service.cli.main import run
@@ -85,6 +87,31 @@ def test_a_layout_file_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
 
     assert len(estimate(["--layout", str(path)], capsys)["stages"]) == 2
+
+
+def test_what_does_not_fit_says_what_would(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["estimate", "llama3-70b", *ESTIMATE[2:], "--layout", "tp=8,pp=1,dp=4"]
+
+    assert run([*arguments, "--format=json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["fits"] is False
+    assert document["missing_bytes"] > 0
+    assert run(arguments) == 0
+    text = capsys.readouterr().out
+    assert "does not fit" in text.splitlines()[0]
+    assert "GiB missing on a chip" in text.splitlines()[0]
+    assert document["changes"][0]["change"] in text
+
+
+def test_an_estimate_has_the_interval_of_a_plan() -> None:
+    assert estimate_document.INTERVAL_HALF_WIDTH == plan_document.INTERVAL_HALF_WIDTH
+
+
+def test_a_long_inline_layout_is_read(client: TestClient) -> None:
+    layout = "tp=8,pp=4,dp=2,layout=E" + "|".join(["t,t,t,t," * 2] * 4) + "L" + "," * 300
+    answer = client.post("/v1/estimates", json=QUESTION | {"layout": layout})
+
+    assert answer.status_code == 200
 
 
 def test_over_http_a_layout_is_never_a_path(client: TestClient) -> None:

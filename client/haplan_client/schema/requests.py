@@ -1,31 +1,27 @@
 """Request bodies: what is asked of the service."""
 
 import math
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
-    StrictInt,
     StringConstraints,
     Tag,
 )
+
+from haplan_client.schema.job import JobDocument
 
 MAX_TIME_LIMIT_S = 60.0
 MAX_DEPTH = 32
 
 
-def _whole(value: object) -> object:
-    """In JSON 8.0 is the integer 8."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Count = Annotated[StrictInt, Field(gt=0, le=2**40), BeforeValidator(_whole)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Source = Annotated[str, StringConstraints(min_length=1, max_length=8192)]
+"""A name; on the command line also a path, and for a layout its inline form."""
 
 
 def _sane(document: dict[str, Any]) -> dict[str, Any]:
@@ -51,18 +47,6 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class JobDocument(_Body):
-    """One training step's contract; `auto` leaves a choice to the search."""
-
-    global_batch_size: Count = Field(description="sequences per optimizer step")
-    sequence_length: Count = Field(description="tokens per sequence")
-    precision: Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4", "fp32"] = "bf16"
-    optimizer: Literal["adam", "adamw", "sgd-momentum", "sgd"] = "adam"
-    micro_batch_size: Count | Literal["auto"] = "auto"
-    schedule: Name = "auto"
-    recompute: Literal["auto", "none", "selective", "full"] = "auto"
-
-
 class ConfigModel(_Body):
     """A model given by its Hugging Face configuration."""
 
@@ -85,7 +69,7 @@ def _kind_of_model(value: object) -> str:
 
 
 Model = Annotated[
-    Annotated[Name, Tag("name")]
+    Annotated[Source, Tag("name")]
     | Annotated[ConfigModel, Tag("config")]
     | Annotated[GraphModel, Tag("graph")],
     Discriminator(_kind_of_model),
@@ -96,7 +80,7 @@ class Question(_Body):
     """What is to be trained, on what, and how much of it a step."""
 
     model: Model = Field(description="a bundled name, a configuration or a graph")
-    cluster: Name | Document = Field(description="a bundled name or a cluster document")
+    cluster: Source | Document = Field(description="a bundled name or a cluster document")
     job: JobDocument
 
 
@@ -105,13 +89,17 @@ class PlanRequest(Question):
 
     target: Name | None = Field(default=None, description="what has to execute the plan")
     time_limit_s: float = Field(
-        default=10.0, gt=0, le=MAX_TIME_LIMIT_S, description="seconds that the search may take"
+        default=10.0,
+        gt=0,
+        le=MAX_TIME_LIMIT_S,
+        allow_inf_nan=False,
+        description="seconds that the search may take",
     )
 
 
 class EstimateRequest(Question):
     """Ask what one given layout costs."""
 
-    layout: Name | Document = Field(
+    layout: Source | Document = Field(
         description="a layout document, or inline as in `tp=8,pp=16,dp=12`"
     )

@@ -11,7 +11,7 @@ from costmodel.model.hyper import STREAMS, collapse, collapse_last, expand, join
 from costmodel.model.latent_moe import read_experts
 from costmodel.model.parts import Experts, moe
 from costmodel.model.stack import TIED_HEAD, Stack, embed, head, mtp_ties
-from costmodel.model.standard import read_layers
+from costmodel.model.standard import read_layers, read_mtp_depth
 
 _NAMES = {0: "window", 4: "compressed_4", 128: "compressed_128"}
 
@@ -36,7 +36,7 @@ class Parts:
 def build(config: Config) -> ModelGraph:
     """``compress_ratios`` has one entry a layer (0, 4 or 128), then those of prediction layers."""
     layers = read_layers(config)
-    depth = config.size("num_nextn_predict_layers", default=0, least=0)
+    depth = read_mtp_depth(config)
     ratios = _read_ratios(config, layers, depth)
     parts = _read_parts(config)
     tied = config.flag("tie_word_embeddings", default=False)

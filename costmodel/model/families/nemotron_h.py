@@ -20,7 +20,13 @@ from costmodel.model.stack import (
     mtp_output,
     mtp_ties,
 )
-from costmodel.model.standard import Sizes, grouped, read_head_dim, read_sizes
+from costmodel.model.standard import (
+    Sizes,
+    grouped,
+    read_head_dim,
+    read_mtp_depth,
+    read_sizes,
+)
 
 _NAMES = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 
@@ -39,7 +45,7 @@ def build(config: Config) -> ModelGraph:
     """The pattern has one letter a layer: M mamba, * attention, - MLP, E experts."""
     sizes = replace(read_sizes(config))
     pattern = _pattern(config, "hybrid_override_pattern", sizes.layers)
-    depth = config.size("num_nextn_predict_layers", default=0, least=0)
+    depth = read_mtp_depth(config)
     mtp_pattern = _pattern(config, "mtp_hybrid_override_pattern", None) if depth else ""
     kinds = _read_kinds(config, sizes, set(pattern + mtp_pattern))
     config.check()

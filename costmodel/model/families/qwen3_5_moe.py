@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from costmodel.model.builder import RMS, BlockBuilder
-from costmodel.model.config import Config
+from costmodel.model.config import MAX_MTP, Config
 from costmodel.model.decoder import Layer, layer_block, run_layer
 from costmodel.model.family import Family
 from costmodel.model.graph import Block, ModelGraph
@@ -24,7 +24,7 @@ def build(config: Config) -> ModelGraph:
     delta = _read_delta(text)
     experts = _read_experts(text)
     full = _is_full(text, sizes.layers)
-    depth = text.size("mtp_num_hidden_layers", default=0, least=0)
+    depth = text.size("mtp_num_hidden_layers", default=0, least=0, most=MAX_MTP)
     tower = qwen_tower(config.sub("vision_config"))
     config.check()
     layer = Layer(hidden=sizes.hidden, attention=attention, feed=experts)

@@ -44,9 +44,10 @@ def estimate_command(
 ) -> None:
     """Predict step time and memory of one layout, term by term."""
     from service.cli.text.estimate_text import show_estimate
-    from service.inputs import Sources
+    from service.sources import Sources
     from service.usecases import estimate_question
 
+    sources = Sources(as_family=as_family)
     question = question_of(
         model,
         cluster,
@@ -57,6 +58,7 @@ def estimate_command(
         micro_batch_size=micro_batch_size,
         schedule=schedule,
         recompute=recompute,
+        sources=sources,
     )
-    document = estimate_question(question, layout=layout, sources=Sources(as_family=as_family))
+    document = estimate_question(question, layout=layout, sources=sources)
     emit(document, show_estimate, output_format=output_format, path=output)

@@ -38,8 +38,9 @@ def model_command(
 ) -> None:
     """Read MODEL and say how large it is and how much work a token takes."""
     from service.cli.text.model_text import show_graph, show_model
-    from service.inputs import Sources, read_model
+    from service.inputs import read_model
     from service.model_document import graph_of, model_document
+    from service.sources import Sources
 
     found = read_model(model, Sources(as_family=as_family))
     if graph:

@@ -9,6 +9,7 @@ from service.cli import options
 from service.cli.output import Document, Format, emit, progress
 from service.cli.questions import question_of
 from service.outcomes import ExitCode
+from service.sources import Sources
 
 EXAMPLES = """
 Examples:
@@ -17,6 +18,10 @@ Examples:
 
     haplan plan ./config.json ./cluster.yaml --global-batch-size 512 --sequence-length 8192
 """
+
+
+MAX_TIME_LIMIT_S = 7 * 86_400.0
+"""A week: a plan that takes longer is a stuck plan."""
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +41,10 @@ def plan_command(
     recompute: options.Recompute = "auto",
     target: Annotated[str, typer.Option(help="What has to execute the plan.")] = "runner",
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="S", min=0.01, help="Seconds of search.")
+        float,
+        typer.Option(
+            "--time-limit", metavar="S", min=0.01, max=MAX_TIME_LIMIT_S, help="Seconds of search."
+        ),
     ] = 10.0,
     as_family: options.AsFamily = None,
     output_format: options.OutputFormat = Format.TEXT,
@@ -48,6 +56,7 @@ def plan_command(
     """
     from service.cli.text.plan_text import show_plan
 
+    sources = Sources(as_family=as_family)
     question = question_of(
         model,
         cluster,
@@ -58,18 +67,17 @@ def plan_command(
         micro_batch_size=micro_batch_size,
         schedule=schedule,
         recompute=recompute,
+        sources=sources,
+        target=target,
     )
-    document = planned(question, target, time_limit, as_family)
+    document = planned(question, target, time_limit, sources)
     emit(document, show_plan, output_format=output_format, path=output)
     return ExitCode.INFEASIBLE if document["status"] == "infeasible" else ExitCode.OK
 
 
-def planned(
-    question: Question, target: str, time_limit_s: float, as_family: str | None
-) -> Document:
+def planned(question: Question, target: str, time_limit_s: float, sources: Sources) -> Document:
     """The plan; a person who watches sees how the search goes."""
     from service.cli.text.plan_text import progress_text
-    from service.inputs import Sources
     from service.usecases import plan_question
 
     with progress(f"planning {question.model} on {question.cluster}") as say:
@@ -77,6 +85,6 @@ def planned(
             question,
             target=target,
             time_limit_s=time_limit_s,
-            sources=Sources(as_family=as_family),
+            sources=sources,
             progress=lambda elapsed_s, best_s: say(progress_text(elapsed_s, time_limit_s, best_s)),
         )

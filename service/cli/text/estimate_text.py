@@ -31,6 +31,7 @@ def show_estimate(estimate: Document) -> RenderableType:
     """The answer first, then memory and time of each stage."""
     return Group(
         headline(estimate),
+        remedies(estimate),
         facts(result_facts(estimate)),
         memory_table(estimate["stages"]),
         time_table(estimate["stages"]),
@@ -45,11 +46,29 @@ def headline(estimate: Document) -> Text:
     verdict = (
         ("fits", "bold green")
         if estimate["fits"]
-        else (f"lacks {gibibytes(estimate['missing_bytes'])} on a chip", "bold red")
+        else (f"does not fit: {gibibytes(estimate['missing_bytes'])} missing on a chip", "bold red")
     )
     return Text.assemble(
         (estimate["model"], "bold"), " on ", (estimate["cluster"], "bold"), ": ", verdict
     )
+
+
+def remedies(estimate: Document) -> RenderableType:
+    """For a layout that does not fit, the smallest changes after which it would."""
+    changes = estimate["changes"]
+    if estimate["fits"]:
+        return Group()
+    if not changes:
+        return Text("No single change would make it fit: plan again, or add chips.", style="red")
+    title = "Would fit after" if changes[0]["fits"] else "Nothing tried would fit; nearest"
+    return remarks(title, [remedy(change) for change in changes], style="red")
+
+
+def remedy(change: Document) -> str:
+    """One change and what follows from it."""
+    if change["fits"]:
+        return f"{change['change']}: step time {seconds(change['step_time_s'])}"
+    return f"{change['change']}: still lacks {gibibytes(change['missing_bytes'])} on a chip"
 
 
 def result_facts(estimate: Document) -> list[tuple[str, str]]:

@@ -11,6 +11,14 @@ from service.cli.text.tables import facts, remarks, table
 
 Document = dict[str, Any]
 
+PARTS = {
+    "embedding": "of it embedding",
+    "expert": "of it experts",
+    "component": "of it beside the stack",
+    "mtp": "multi-token prediction",
+}
+"""Parts of a model by their key; multi-token prediction is not in the total."""
+
 
 def show_model(model: Document) -> RenderableType:
     """Size, work and blocks of a model."""
@@ -20,6 +28,11 @@ def show_model(model: Document) -> RenderableType:
         ("layers", str(model["layers"])),
         ("parameters", f"{parameters['total']:,} ({count(parameters['total'])})"),
         ("active for a token", f"{parameters['active']:,} ({count(parameters['active'])})"),
+        *(
+            (name, f"{parameters[key]:,} ({count(parameters[key])})")
+            for key, name in PARTS.items()
+            if parameters[key]
+        ),
         (
             "model FLOP",
             f"{count(model['flops_per_token'])} a token at {model['sequence_length']:,} tokens",
