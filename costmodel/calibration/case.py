@@ -4,10 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from costmodel.errors import HaplanError
+from costmodel.errors import HaplanError, InputError
 
 QUALITIES = ("A", "B", "C")
 """A: stated in full by the source; B: partly derived; C: in doubt."""
+
+
+def check_quality(text: str) -> str:
+    """A quality as typed. Raises InputError for none of ``QUALITIES``."""
+    if text.upper() not in QUALITIES:
+        raise InputError.of(
+            field="min-quality",
+            value=text,
+            rule=f"must be one of {', '.join(QUALITIES)}",
+            fix="leave it out for B",
+        )
+    return text.upper()
 
 
 class UnscorableError(HaplanError):
@@ -97,7 +109,7 @@ def case_of(row: Mapping[str, Any]) -> Case:
         source=str(row.get("source", "")),
         stack=str(row.get("stack", "")),
         url=str(row.get("url", "")),
-        quality=str(row.get("quality", "C")),
+        quality=str(row.get("quality") or "C"),
         model=section("model"),
         hardware=section("hardware"),
         parallel=section("parallel"),

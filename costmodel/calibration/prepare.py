@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from costmodel.calibration.case import Case
+from costmodel.calibration.case import Case, UnscorableError
 from costmodel.calibration.clusters import cluster_of
 from costmodel.calibration.completion import completed
 from costmodel.calibration.convention import Convention, convention
@@ -71,6 +71,8 @@ def trains_adapters(case: Case) -> bool:
 
 def prepare(case: Case) -> Prepared:
     """Reads one case. Raises UnscorableError, or InputError for unpublished numbers."""
+    if "chip" not in case.hardware.values:
+        raise UnscorableError("mixed cluster: stages not read yet")
     how = convention(case)
     filled = completed(case, how)
     reading = Reading(case=filled.case, convention=how, assumptions=filled.assumptions)

@@ -48,6 +48,15 @@ def software_profile(name: str) -> SoftwareProfile:
     )
 
 
+@cache
+def half_width(*, known_stack: bool, tuned: bool, class_defaults: bool) -> float:
+    """Relative half-width of the 90 % interval in one regime (``intervals.yaml``)."""
+    document = sheet_document(FOLDER, "intervals")
+    regime = document["known" if known_stack else "unknown"]
+    width = float(regime["tuned" if tuned else "untuned"])
+    return width * float(document["class_defaults"]) if class_defaults else width
+
+
 def _check(name: str, stated: Mapping[str, Any], *, whole: bool) -> None:
     known = {field.name for field in fields(Efficiency)}
     wrong = sorted(set(stated) - known | (known - set(stated) if whole else set()))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import typer
 
 from service.cli.commands import (
+    accuracy_command,
     chips_command,
     clusters_command,
     estimate_command,
@@ -25,5 +26,6 @@ REGISTER: tuple[Callable[[typer.Typer], None], ...] = (
     chips_command.register,
     clusters_command.register,
     regress_command.register,
+    accuracy_command.register,
     serve_command.register,
 )
