@@ -4,13 +4,14 @@ Errors are turned into problems in the process where they happen, because an exc
 crosses a process boundary is rebuilt from its text.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from costmodel.errors import HaplanError, Violation
 from haplan_client.schema.errors import Problem
 from haplan_client.schema.requests import EstimateRequest, PlanRequest
+from service.collector import is_sound
 from service.outcomes import problem_of
 from service.sources import BUNDLED_ONLY
 
@@ -41,10 +42,19 @@ def answer_estimate(body: Document) -> Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faulty:
-    """A question whose document breaks rules."""
+    """The sound parts of a question, and the fields that break rules."""
 
     document: Document
-    broken: tuple[Violation, ...]
+    broken: tuple[str, ...]
+
+
+def sound_parts(body: Document, broken: Sequence[str]) -> Document:
+    """What of a body may be looked at: no part that breaks a rule, such as one nested too deep."""
+    parts = {key: value for key, value in body.items() if is_sound(f"/{key}", broken)}
+    job = body.get("job")
+    if isinstance(job, dict) and is_sound("/job/schedule", broken):
+        parts["job"] = {"schedule": cast("Document", job).get("schedule")}
+    return parts
 
 
 def answer_faults(question: Faulty) -> list[Violation]:

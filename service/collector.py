@@ -1,6 +1,6 @@
 """Gathers what several readers, each looking at one part, find wrong."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -37,3 +37,8 @@ def located(part: str, violation: Violation) -> Violation:
     if inner.startswith("/"):
         return replace(violation, field=f"{part}{inner}")
     return replace(violation, field=part if inner in ("", part.strip("/")) else f"{part} {inner}")
+
+
+def is_sound(part: str, broken: Sequence[str]) -> bool:
+    """Whether none of the fields that break rules is at or below `part`."""
+    return not any(f"{field}/".startswith(f"{part}/") for field in broken)

@@ -19,7 +19,7 @@ from costmodel.model.read import load_model, model_names
 from costmodel.problem import Problem
 from haplan_client.schema.requests import ConfigModel, GraphModel, Model, Question
 from planner.targets import resolve_target
-from service.collector import Collector
+from service.collector import Collector, is_sound
 from service.sources import Sources
 
 Document = dict[str, Any]
@@ -44,7 +44,7 @@ def read_inputs(question: Question, sources: Sources, *, target: str | None = No
 
 def other_faults(
     document: Mapping[str, Any],
-    broken: Sequence[Violation],
+    broken: Sequence[str],
     sources: Sources,
     *,
     target: str | None = None,
@@ -71,11 +71,6 @@ def other_faults(
         with faults.reading("/target"):
             resolve_target(wanted)
     return faults.violations
-
-
-def is_sound(part: str, broken: Sequence[Violation]) -> bool:
-    """Whether no rule is broken at or below `part`."""
-    return not any(f"{v.field}/".startswith(f"{part}/") for v in broken)
 
 
 def as_model(value: object) -> str | ConfigModel | GraphModel | None:

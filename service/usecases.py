@@ -8,7 +8,7 @@ import planner
 from costmodel import estimate
 from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
 from service.collector import Collector
-from service.documents import read_plan_file
+from service.documents import check_plan, read_plan_file
 from service.inputs import DEFAULT_TARGET, read_inputs, read_layout_source
 from service.outcomes import PolicyError, TimeLimitError
 from service.sources import BUNDLED_ONLY, Sources
@@ -70,7 +70,13 @@ def estimate_question(
 
 def explain_plan(path: Path) -> Document:
     """Why a stored plan is what it is, as a document."""
-    return planner.explain(planner.read_plan(read_plan_file(path))).document()
+    document = read_plan_file(path)
+    faults = Collector()
+    with faults.reading(f"{path} "):
+        check_plan(document)
+        plan = planner.read_plan(document)
+    faults.check()
+    return planner.explain(plan).document()
 
 
 def validate_plan(path: Path, *, max_ranks: int) -> Document:

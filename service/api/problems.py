@@ -13,7 +13,7 @@ from costmodel.errors import HaplanError, InputError, Violation
 from costmodel.wire.read import fix_of, rule_of, violations_of
 from haplan_client.schema.errors import Problem
 from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
-from service.answers import Faulty, answer_faults
+from service.answers import Faulty, answer_faults, sound_parts
 from service.api.services import services_of
 from service.outcomes import BusyError, problem_of
 
@@ -88,7 +88,9 @@ async def _others(
     if not isinstance(body, dict):
         return []
     try:
-        fault = Faulty(document=cast("dict[str, Any]", body), broken=tuple(broken))
+        fields = tuple(violation.field for violation in broken)
+        parts = sound_parts(cast("dict[str, Any]", body), fields)
+        fault = Faulty(document=parts, broken=fields)
         return await services_of(request).workers.run(answer_faults, fault)
     except BusyError:
         return []

@@ -51,7 +51,8 @@ def question_of(
     except InputError as error:
         from service.inputs import other_faults
 
-        others = other_faults(document, error.violations, sources, target=target)
+        fields = [violation.field for violation in error.violations]
+        others = other_faults(document, fields, sources, target=target)
         raise InputError([*error.violations, *others]) from None
 
 

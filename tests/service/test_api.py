@@ -1,6 +1,7 @@
 """The HTTP service, called in this process without a socket."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Generator
 from typing import Any
@@ -257,3 +258,16 @@ def test_a_misspelt_field_of_the_job_gets_its_nearest_name(client: TestClient) -
     [error] = client.post("/v1/plans", json=body).json()["errors"]
 
     assert (error["pointer"], error["fix"]) == ("#/job/precison", "did you mean precision?")
+
+
+@pytest.mark.parametrize("part", ["model", "cluster", "job", "other"])
+def test_deep_nesting_is_a_problem_for_worker_processes_too(part: str) -> None:
+    deep = '{"a":' * 500 + "1" + "}" * 500
+    body = json.dumps(QUESTION | {part: "deep"}).replace('"deep"', deep)
+    settings = Settings(database="sqlite://", processes=1)
+    with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+        headers = {"Content-Type": "application/json"}
+        answer = client.post("/v1/plans", content=body, headers=headers)
+
+    assert answer.status_code == 422
+    assert answer.json()["errors"]

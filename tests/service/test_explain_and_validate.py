@@ -105,3 +105,49 @@ def test_a_bad_report_says_what_differs() -> None:
 
     for part in ("differs from", "not as predicted", "dp 3 (not 0)", "tp 2 (not 1)", "by 1"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"pipelines": []}, "/pipelines"),
+        ({"pipelines": "x"}, "/pipelines"),
+        ({"schedule": {"kind": "zz", "virtual_stages": 1}}, "/schedule/kind"),
+        ({"job": {"global_batch_size": -1}}, "/job/sequence_length"),
+        ({"cluster": {"document": {}}}, "/cluster/document/pools"),
+        ({"model": {"graph": {}}}, "/model/graph/blocks"),
+        ({"model": 3}, "/model/graph"),
+    ],
+)
+def test_an_edited_plan_is_checked_before_it_is_explained(
+    change: Document,
+    field: str,
+    plan_file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "plan.json"
+    plan = json.loads(plan_file.read_text(encoding="utf-8")) | change
+    path.write_text(json.dumps(plan), encoding="utf-8")
+
+    assert run(["explain", str(path)]) == 2
+    assert f"{path} {field}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tp", 0), ("tp", 2**40), ("tp", 3), ("chunks", [[0, 10**12]]), ("chunks", [[0, 33]]),
+        ("pool", "zz"), ("zero", 9), ("micro_batch_size", 10**12),
+    ],
+)  # fmt: skip
+def test_an_edited_stage_is_checked_before_it_is_explained(
+    key: str, value: object, plan_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    plan = json.loads(plan_file.read_text(encoding="utf-8"))
+    plan["pipelines"][0]["stages"][0][key] = value
+    path.write_text(json.dumps(plan), encoding="utf-8")
+
+    assert run(["explain", str(path)]) == 2
+    assert f"{path} /pipelines" in capsys.readouterr().err
