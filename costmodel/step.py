@@ -60,17 +60,10 @@ class Evaluator:
     def evaluate(self, layout: Layout) -> Evaluation:
         """Time and memory of a layout that obeys the rules of ``costmodel.layout.rules``."""
         problem, view = self.problem, frame(self.table, self.rows, layout)
-        efficiency = problem.efficiency
         shards = shard_counts(view)
-        syncs = _syncs(problem, view)
-        sharding = {
-            index: sharding_time(stage.option.zero, view.costs[index], syncs[index], efficiency)
-            for index, stage in view.stages.items()
-        }
-        ends = stage_ends(problem, view, sharding)
-        times = _stage_times(problem, view, ends, syncs, shards, sharding)
+        times, ends = self._times(view, shards)
         last = max(times, key=lambda index: (times[index].finish_s, index))
-        step_s = times[last].finish_s + efficiency.step_overhead_s
+        step_s = times[last].finish_s + problem.efficiency.step_overhead_s
         return Evaluation(
             layout=layout,
             step_time_s=step_s,
@@ -82,6 +75,26 @@ class Evaluator:
             num_chips=layout.num_chips,
             tokens=problem.job.global_batch_size * problem.job.sequence_length,
         )
+
+    def step_seconds(self, layout: Layout) -> float:
+        """The step time of ``evaluate`` alone."""
+        view = frame(self.table, self.rows, layout)
+        times, _ = self._times(view, shard_counts(view))
+        latest = max(time.finish_s for time in times.values())
+        return latest + self.problem.efficiency.step_overhead_s
+
+    def _times(
+        self, view: Frame, shards: Mapping[Index, tuple[float, float]]
+    ) -> tuple[dict[Index, StageTime], dict[Index, StageEnd]]:
+        problem, syncs = self.problem, _syncs(self.problem, view)
+        sharding = {
+            index: sharding_time(
+                stage.option.zero, view.costs[index], syncs[index], problem.efficiency
+            )
+            for index, stage in view.stages.items()
+        }
+        ends = stage_ends(problem, view, sharding)
+        return _stage_times(problem, view, ends, syncs, shards, sharding), ends
 
 
 def evaluate(problem: Problem, layout: Layout) -> Evaluation:

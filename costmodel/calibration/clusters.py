@@ -19,7 +19,8 @@ class _Fabric:
     """Links of a chip's usual machine: scale-up, and NICs of a node of eight.
 
     domain: chips joined by the scale-up link, where more than a node. cores: parts of a chip that
-    the source counts as chips. memory: of a chip whose sheet leaves it open.
+    the source counts as chips. memory, bandwidth: of a chip whose sheet leaves
+        them open.
     """
 
     scale_up: str
@@ -28,6 +29,7 @@ class _Fabric:
     domain: int = 0
     cores: int = 1
     memory: str = ""
+    bandwidth: str = ""
 
 
 _FABRICS = {
@@ -50,7 +52,12 @@ _FABRICS = {
     "google-tpu-v5p": _Fabric(scale_up="ici-v5p", link="ethernet-100g", nics=4, domain=8960),
     "google-tpu-v6e": _Fabric(scale_up="ici-v6e", link="ethernet-100g", nics=4, domain=256),
     "google-tpu-v7x": _Fabric(
-        scale_up="ici-v7x", link="ethernet-100g", nics=4, domain=9216, memory="192 GB"
+        scale_up="ici-v7x",
+        link="ethernet-100g",
+        nics=4,
+        domain=9216,
+        memory="192 GB",
+        bandwidth="7370 GB/s",
     ),
     "aws-trainium1": _Fabric(scale_up="neuronlink-v2", link="efa-100g", nics=2, cores=2),
 }
@@ -83,22 +90,26 @@ def cluster_of(reading: Reading) -> Cluster:
         "chip": chip,
         "scale_up": fabric.scale_up,
         "scale_out": {"link": link, "nics": nics},
-        "overrides": _overrides(chip, fabric.cores, fabric.memory),
+        "overrides": _overrides(chip, fabric),
     }
     if domain > per_node:
         pool["scale_up_domain"] = ceil(domain / per_node) * per_node
     try:
-        return load_cluster({"name": "case", "class_defaults": True, "pools": [pool]})
+        cluster = load_cluster({"name": "case", "class_defaults": True, "pools": [pool]})
+        cluster.pools[0].chip.streaming_bytes_per_s()
+        return cluster
     except InputError as error:
         raise UnscorableError(f"cluster: {error.violations[0]}") from error
 
 
-def _overrides(name: str, cores: int, memory: str) -> dict[str, object]:
+def _overrides(name: str, fabric: _Fabric) -> dict[str, object]:
     """The share of one core in its chip's memory and arithmetic and in the node's links."""
+    cores = fabric.cores
     if cores == 1:
-        return {"chip": {"memory": memory}} if memory else {}
+        numbers = {"memory": fabric.memory, "memory_bandwidth": fabric.bandwidth}
+        return {"chip": numbers} if fabric.memory else {}
     chip = load_chip(name, class_defaults=True)
-    link = load_link(fabric_of(name).scale_up, class_defaults=True)
+    link = load_link(fabric.scale_up, class_defaults=True)
     return {
         "chip": {
             "memory": f"{chip.memory() / cores / 1e9} GB",

@@ -72,7 +72,7 @@ def trains_adapters(case: Case) -> bool:
 def prepare(case: Case) -> Prepared:
     """Reads one case. Raises UnscorableError, or InputError for unpublished numbers."""
     if "chip" not in case.hardware.values:
-        raise UnscorableError("mixed cluster: stages not read yet")
+        raise UnscorableError("hardware chip not stated: a mix, whose stages are not read")
     how = convention(case)
     filled = completed(case, how)
     reading = Reading(case=filled.case, convention=how, assumptions=filled.assumptions)

@@ -31,7 +31,7 @@ def _read(path: Path) -> Iterator[Case]:
 
 def _case(line: bytes, where: str) -> Case:
     row = load_document(line)
-    missing = [key for key in ("id", "model", "hardware", "measured") if key not in row]
+    missing = [key for key in ("id", "model", "measured") if key not in row]
     if missing:
         fix = f"add {', '.join(missing)} to the line"
         raise _refused(where, sorted(row), fix)

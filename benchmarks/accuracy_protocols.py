@@ -1,0 +1,97 @@
+"""Errors on published runs that the fitted constants have not seen, by two protocols.
+
+    python benchmarks/accuracy_protocols.py CASES.jsonl... [--write] [-o FILE]
+
+Unknown stack: a whole stack is held out and predicted with constants fitted to the others. Known
+stack: a fourth of a stack's models is held out and predicted with constants fitted to its other
+models. ``--write`` stores the constants fitted to all rows in the software profiles, and the
+half-widths of the intervals.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from costmodel.calibration.accuracy import accuracy_document
+from costmodel.calibration.fit import fit_stack, pool, timed_cases
+from costmodel.calibration.parameters import PARAMETERS
+from costmodel.calibration.protocols import (
+    Held,
+    half_widths,
+    known_stack,
+    rows_of,
+    unknown_stack,
+)
+from costmodel.calibration.read import read_cases
+from costmodel.calibration.write import write_intervals, write_profiles
+
+PROFILES = Path(__file__).parents[1] / "cluster_profiles" / "software"
+COLUMNS = ("n", "median_ape", "mape", "p90_ape", "bias")
+
+
+def main() -> None:
+    """Fits, holds out, prints."""
+    options = _options()
+    cases = [case for case in read_cases(options.cases) if case.quality in "AB"]
+    stacks = timed_cases(cases)
+    pooled = pool(stacks)
+    print("| constant | pooled | sd of its logarithm |\n|---|---|---|")
+    fitted = pooled.fitted.efficiency
+    for parameter, deviation in zip(PARAMETERS, pooled.fitted.deviation, strict=True):
+        print(f"| {parameter.name} | {getattr(fitted, parameter.name):.4g} | {deviation:.2f} |")
+    protocols = {
+        "unknown stack": unknown_stack(stacks, pooled),
+        "known stack": known_stack(stacks, pooled),
+    }
+    found = {name: _report(name, held) for name, held in protocols.items()}
+    if options.output:
+        options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if options.write:
+        own = {name: fit_stack(pooled, name, pooled.fitted.x) for name in stacks}
+        write_profiles(PROFILES, pooled, own)
+        widths = {name.split()[0]: half_widths(held) for name, held in protocols.items()}
+        write_intervals(PROFILES, widths)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="+", type=Path)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("-o", "--output", type=Path)
+    return parser.parse_args()
+
+
+def _report(name: str, held: list[Held]) -> dict[str, Any]:
+    document = accuracy_document(rows_of(held), [])
+    print(f"\n## {name}\n| rows | " + " | ".join(COLUMNS) + " | mean of stacks |")
+    print("|" + "---|" * (len(COLUMNS) + 2))
+    for metric in ("time_tuned", "time_untuned"):
+        print(_line(metric, document[metric]))
+    for stack, own in document["by_stack"].items():
+        for metric in ("time_tuned", "time_untuned"):
+            if own[metric]["n"]:
+                print(_line(f"{stack}, {metric[5:]}", own[metric]))
+    regret, tuned = (
+        document["regret"],
+        accuracy_document([row for row in rows_of(held) if row.tuned], []),
+    )
+    print(f"\nregret: {regret}")
+    print(f"coverage {document['coverage']:.3f}, half-width {document['half_width']:.3f}")
+    print(f"tuned: coverage {tuned['coverage']:.3f}, half-width {tuned['half_width']:.3f}")
+    for stack, own in document["by_stack"].items():
+        if own["regret"]["groups"]:
+            print(f"  {stack}: {own['regret']}")
+    return document
+
+
+def _line(name: str, errors: dict[str, Any]) -> str:
+    if not errors["n"]:
+        return f"| {name} | 0 |"
+    cells = [str(errors["n"]), *(f"{errors[key]:.1%}" for key in COLUMNS[1:])]
+    macro = errors["macro_median"]
+    return f"| {name} | " + " | ".join(cells) + f" | {'-' if macro is None else f'{macro:.1%}'} |"
+
+
+if __name__ == "__main__":
+    main()

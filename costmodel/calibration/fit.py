@@ -1,0 +1,183 @@
+"""Fits the constants of the formulas to measured step times, by least squares with priors.
+
+    python -m costmodel.calibration.fit CASES.jsonl... [--write]
+
+Writes ``cluster_profiles/software/*.yaml``: the default profile from all stacks, each stack's own
+from its rows, with the default as the prior. Deterministic; the two protocols by which the errors
+are reported are in ``costmodel.calibration.protocols``.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from costmodel.calibration.case import Case, UnscorableError
+from costmodel.calibration.linear import FloatArray, Linear, linearised, moved, position
+from costmodel.calibration.parameters import PARAMETERS
+from costmodel.calibration.prepare import Prepared, prepare
+from costmodel.calibration.read import read_cases
+from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
+from costmodel.errors import InputError
+
+TUNED_SIGMA, UNTUNED_SIGMA = 0.06, 0.30
+"""Standard deviations of ln(predicted / measured) that the fit expects."""
+
+MODEL_ROWS = 4
+"""Rows that one model of a stack counts as at most: they are alike."""
+
+STACK_ROWS = 120
+"""Rows of a stack that are used in the fit, evenly spaced in the file; all are scored."""
+
+POOLED_WIDENING = 2.0
+"""The prior of the pooled fit is this much wider than that of a stack."""
+
+RELINEARISATIONS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The cases of one stack that a fit uses. weight: of each residual, (N,)."""
+
+    cases: tuple[Prepared, ...]
+    weight: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """x of the constants, and the standard deviation that data and prior leave it."""
+
+    x: FloatArray
+    deviation: FloatArray
+
+    @property
+    def efficiency(self) -> Efficiency:
+        """The constants."""
+        return moved(DEFAULT_EFFICIENCY, PARAMETERS, self.x)
+
+
+def model_key(prepared: Prepared) -> str:
+    """What makes two cases the same model."""
+    get = prepared.case.model.values.get
+    return repr([get(key) for key in ("layers", "hidden", "ffn_hidden", "experts", "heads")])
+
+
+def timed_cases(cases: Iterable[Case]) -> dict[str, list[Prepared]]:
+    """By stack, the cases that can be predicted and that measured a time."""
+    found: dict[str, list[Prepared]] = defaultdict(list)
+    for case in cases:
+        try:
+            prepared = prepare(case)
+        except (UnscorableError, InputError):
+            continue
+        if prepared.step_s:
+            found[case.stack].append(prepared)
+    return dict(sorted(found.items()))
+
+
+def sample(cases: Sequence[Prepared]) -> Sample:
+    """Evenly spaced cases, those of one model counting as a few."""
+    count = min(len(cases), STACK_ROWS)
+    chosen = [cases[i * len(cases) // count] for i in range(count)]
+    models = [model_key(case) for case in chosen]
+    alike = np.array([models.count(model) for model in models])
+    sigma = np.array([TUNED_SIGMA if case.tuned else UNTUNED_SIGMA for case in chosen])
+    return Sample(cases=tuple(chosen), weight=np.sqrt(np.minimum(1.0, MODEL_ROWS / alike)) / sigma)
+
+
+def solve(
+    parts: Sequence[tuple[Linear, FloatArray]], prior: FloatArray, widening: float = 1.0
+) -> Fitted:
+    """Least squares over the parts and the prior; far rows count less (soft L1).
+
+    parts: cases near one point each, and the weight of their residuals.
+    """
+    spread = widening * np.array([p.spread for p in PARAMETERS])
+    low, high = (np.log([getattr(p, side) for p in PARAMETERS]) for side in ("low", "high"))
+
+    def data(x: FloatArray) -> FloatArray:
+        rows = [weight * part.residual(x) for part, weight in parts]
+        far = np.concatenate(rows) if rows else np.zeros(0)
+        return np.sign(far) * np.sqrt(2.0 * (np.sqrt(1.0 + far * far) - 1.0))
+
+    def residuals(x: FloatArray) -> FloatArray:
+        return np.concatenate([data(x), (x - prior) / spread])
+
+    start = np.clip(prior, low + 1e-9, high - 1e-9)
+    found = least_squares(residuals, start, bounds=(low, high))
+    slope = np.asarray(found.jac, dtype=np.float64)
+    covariance = np.asarray(np.linalg.inv(slope.T @ slope), dtype=np.float64)
+    return Fitted(x=np.asarray(found.x), deviation=np.sqrt(np.diagonal(covariance)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pooled:
+    """The stacks near the pooled constants. linear: one set of cases a stack."""
+
+    fitted: Fitted
+    samples: Mapping[str, Sample]
+    linear: Mapping[str, Linear]
+
+    def without(self, stack: str) -> Fitted:
+        """The pooled constants without one stack."""
+        return _pooled(self.linear, self.samples, leave_out=stack)
+
+
+def pool(stacks: Mapping[str, Sequence[Prepared]]) -> Pooled:
+    """Fits the default constants: every stack counts alike, whatever its rows."""
+    samples = {name: sample(cases) for name, cases in stacks.items()}
+    at = DEFAULT_EFFICIENCY
+    linear: dict[str, Linear] = {}
+    fitted = Fitted(x=position(at, PARAMETERS), deviation=np.zeros(len(PARAMETERS)))
+    for _ in range(RELINEARISATIONS):
+        linear = {n: linearised(s.cases, at, PARAMETERS) for n, s in samples.items()}
+        fitted = _pooled(linear, samples)
+        at = fitted.efficiency
+    return Pooled(fitted=fitted, samples=samples, linear=linear)
+
+
+STACK_WEIGHT = 20.0
+"""Rows that every stack counts as in the pooled fit, at most."""
+
+
+def _pooled(
+    linear: Mapping[str, Linear], samples: Mapping[str, Sample], *, leave_out: str = ""
+) -> Fitted:
+    parts = [
+        (linear[name], one.weight * np.sqrt(min(1.0, STACK_WEIGHT / len(one.cases))))
+        for name, one in samples.items()
+        if name != leave_out
+    ]
+    prior = position(DEFAULT_EFFICIENCY, PARAMETERS)
+    return solve(parts, prior, POOLED_WIDENING)
+
+
+def main() -> None:
+    """Fits and prints; with --write also stores the profiles."""
+    from costmodel.calibration.write import write_profiles
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="+", type=Path)
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="of the software profiles")
+    options = parser.parse_args()
+    stacks = timed_cases(c for c in read_cases(options.cases) if c.quality in "AB")
+    pooled = pool(stacks)
+    own = {name: fit_stack(pooled, name, pooled.fitted.x) for name in stacks}
+    if options.write:
+        write_profiles(options.write, pooled, own)
+
+
+def fit_stack(pooled: Pooled, name: str, prior: FloatArray) -> Fitted:
+    """A stack's own constants from its sample, around a prior."""
+    one = pooled.samples[name]
+    near = solve([(pooled.linear[name], one.weight)], prior)
+    again = linearised(one.cases, near.efficiency, PARAMETERS)
+    return solve([(again, one.weight)], prior)
+
+
+if __name__ == "__main__":
+    main()

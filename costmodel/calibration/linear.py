@@ -1,0 +1,113 @@
+"""Step times near a set of constants, as a log-linear function of them.
+
+Evaluating a case takes milliseconds, and a fit would ask for it hundreds of times. So each case
+is evaluated once at the constants and once beside each of them, and the fit works on
+``ln T(x) = ln T(x0) + J (x - x0)`` with x the transformed constants (``Parameter``).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costmodel.calibration.prepare import Prepared
+from costmodel.efficiency import Efficiency
+from costmodel.step import Evaluator
+
+FloatArray = NDArray[np.float64]
+
+STEP = 0.05
+"""Distance in x at which the slope is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A constant that is fitted: x is its logarithm, so that it stays positive.
+
+    spread: standard deviation of x that the prior gives it. low, high: bounds of the value.
+    """
+
+    name: str
+    spread: float
+    low: float
+    high: float
+
+    def value(self, x: float) -> float:
+        """The constant at x, within its bounds."""
+        return min(max(exp(x), self.low), self.high)
+
+    def at(self, efficiency: Efficiency) -> float:
+        """x of these constants."""
+        return log(max(float(getattr(efficiency, self.name)), 1e-12))
+
+
+def moved(efficiency: Efficiency, parameters: Sequence[Parameter], x: FloatArray) -> Efficiency:
+    """The constants at x."""
+    pairs = zip(parameters, x, strict=True)
+    values: dict[str, float] = {p.name: p.value(float(at)) for p, at in pairs}
+    return replace(efficiency, **values)
+
+
+def position(efficiency: Efficiency, parameters: Sequence[Parameter]) -> FloatArray:
+    """x of these constants."""
+    return np.array([p.at(efficiency) for p in parameters])
+
+
+def step_seconds(prepared: Prepared, efficiency: Efficiency) -> float:
+    """Predicted seconds of a step."""
+    problem = prepared.problem_under(efficiency)
+    total = 0.0
+    for layout, share in prepared.layouts:
+        options = (s.option for pipeline in layout.pipelines for s in pipeline.stages)
+        total += share * Evaluator.of(problem, options).step_seconds(layout)
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear:
+    """Cases near x0. log_s: ln of predicted seconds, (N,); slope: (N, P); target: ln of measured
+    seconds, (N,)."""
+
+    x0: FloatArray
+    log_s: FloatArray
+    slope: FloatArray
+    target: FloatArray
+
+    def residual(self, x: FloatArray) -> FloatArray:
+        """ln of predicted over measured, (N,)."""
+        return self.log_s + self.slope @ (x - self.x0) - self.target
+
+    def rows(self, chosen: NDArray[np.bool_]) -> "Linear":
+        """Some of the cases."""
+        return replace(
+            self,
+            log_s=self.log_s[chosen],
+            slope=self.slope[chosen],
+            target=self.target[chosen],
+        )
+
+
+def linearised(
+    cases: Sequence[Prepared], efficiency: Efficiency, parameters: Sequence[Parameter]
+) -> Linear:
+    """Evaluates the cases at these constants and beside each of them."""
+    x0 = position(efficiency, parameters)
+    beside = [moved(efficiency, parameters, x0 + STEP * unit) for unit in np.eye(len(parameters))]
+    log_s = np.array([log(step_seconds(case, efficiency)) for case in cases])
+    columns = [[log(step_seconds(case, one)) for case in cases] for one in beside]
+    slope = (np.array(columns).reshape(len(parameters), len(cases)).T - log_s[:, None]) / STEP
+    target = np.array([log(case.step_s or 1.0) for case in cases])
+    return Linear(x0=x0, log_s=log_s, slope=slope, target=target)
+
+
+def merged(parts: Mapping[str, Linear]) -> Linear:
+    """Several sets of cases around one x0."""
+    found = list(parts.values())
+    return Linear(
+        x0=found[0].x0,
+        log_s=np.concatenate([part.log_s for part in found]),
+        slope=np.concatenate([part.slope for part in found]),
+        target=np.concatenate([part.target for part in found]),
+    )

@@ -1,0 +1,80 @@
+"""Writes fitted constants into the software profiles."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from costmodel.calibration.fit import Fitted, Pooled, model_key
+from costmodel.calibration.parameters import PARAMETERS
+from costmodel.software.values import Efficiency
+
+MOVED = 0.02
+"""A stack's profile states a constant that differs by more than this, relatively, from the
+default's."""
+
+NOTE = "# Fitted by costmodel/calibration/fit.py: effective values, which trade off.\n"
+
+
+def write_profiles(folder: Path, pooled: Pooled, own: Mapping[str, Fitted]) -> None:
+    """The default profile with all its constants, and each stack's with those that differ."""
+    rows = sum(len(one.cases) for one in pooled.samples.values())
+    stacks = len(pooled.samples)
+    _write(
+        folder / "default.yaml",
+        _entries(pooled.fitted, everything=True, beside=None),
+        f"{{rows: {rows}, stacks: {stacks}}}",
+    )
+    for name, fitted in own.items():
+        path = folder / f"{name}.yaml"
+        if path.exists():
+            cases = pooled.samples[name].cases
+            models = len({model_key(case) for case in cases})
+            entries = _entries(fitted, everything=False, beside=pooled.fitted)
+            _write(path, entries, f"{{rows: {len(cases)}, models: {models}}}")
+
+
+def _entries(fitted: Fitted, *, everything: bool, beside: Fitted | None) -> list[str]:
+    efficiency = fitted.efficiency
+    deviation = dict(zip((p.name for p in PARAMETERS), fitted.deviation, strict=True))
+    lines: list[str] = []
+    for field in fields(Efficiency):
+        value = getattr(efficiency, field.name)
+        if field.name in deviation:
+            known = getattr(beside.efficiency, field.name) if beside else None
+            if known is None or abs(value / known - 1.0) > MOVED:
+                doubt = f"{deviation[field.name]:.2f}"
+                number = yaml_number(value)
+                lines.append(f"  {field.name}: {{value: {number}, fitted: true, sd: {doubt}}}")
+        elif everything:
+            lines.append(f"  {field.name}: {{value: {yaml_number(value)}}}")
+    return lines
+
+
+def yaml_number(value: float | bool) -> str:
+    """Three digits, in a form that YAML 1.1 reads as a number."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    rounded = float(np.format_float_positional(value, precision=3, fractional=False))
+    if 1e-3 <= abs(rounded) < 1e6 or rounded == 0.0:
+        return repr(rounded)
+    mantissa, exponent = f"{rounded:.3e}".split("e")
+    return f"{float(mantissa)}e{int(exponent):+d}"
+
+
+def write_intervals(folder: Path, widths: Mapping[str, Mapping[bool, float]]) -> None:
+    """The half-widths of both protocols, by whether a step is predicted tuned."""
+    path = folder / "intervals.yaml"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for name, width in widths.items():
+        regime = f"{name}: {{tuned: {width[True]:.3f}, untuned: {width[False]:.3f}}}"
+        lines = [regime if line.startswith(f"{name}: ") else line for line in lines]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write(path: Path, entries: list[str], rows: str) -> None:
+    head = path.read_text(encoding="utf-8").split(NOTE)[0].split("efficiency:\n")[0]
+    body = f"{NOTE}fit: {rows}\nefficiency:{'' if entries else ' {}'}\n"
+    text = head + body + "".join(f"{line}\n" for line in entries)
+    path.write_text(text, encoding="utf-8")
