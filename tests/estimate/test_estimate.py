@@ -2,7 +2,8 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,8 @@ from hypothesis import given
 import costmodel
 from costmodel.errors import InputError
 from costmodel.estimate_document import MEMORY_TERMS
-from costmodel.estimation import Estimate, estimate
+from costmodel.estimation import Estimate, estimate, memory_warnings
+from costmodel.evaluation import Evaluation
 from costmodel.layout.values import Layout
 from costmodel.model.read import load_model
 from costmodel.problem import Problem
@@ -157,3 +159,15 @@ def test_stage_that_is_nearly_full_is_told() -> None:
         if f.fits
     ]
     assert all(0.92 < share <= 1 for share in shares)
+
+
+@pytest.mark.parametrize(
+    ("share", "told"), [(0.91, False), (0.93, True), (1.0, True), (1.1, False)]
+)
+def test_little_to_spare_is_told(share: float, told: bool) -> None:
+    """What does not fit at all is said elsewhere."""
+    stage = SimpleNamespace(memory=SimpleNamespace(peak=share * 2**30, capacity=2.0**30))
+    evaluation = cast("Evaluation", SimpleNamespace(stages=((stage,),)))
+    found = memory_warnings(evaluation)
+
+    assert bool(found) is told
