@@ -9,6 +9,7 @@ text and `1e-6` is a number.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
@@ -135,10 +136,10 @@ class _Loader(yaml.CSafeLoader):
         for key_node, _ in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
             key: object = key_node.value
             if not isinstance(key, str) or key_node.tag != "tag:yaml.org,2002:str":
-                where = _position(key_node.start_mark)
+                where = _place(key_node.start_mark)
                 raise _refused(where, key, "must be text to be a key", "put it in quotes")
             if key in seen:
-                raise _duplicate(_position(key_node.start_mark), key)
+                raise _duplicate(_place(key_node.start_mark), key)
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 
@@ -156,10 +157,18 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 
 
+class _NamedText(io.StringIO):
+    """Text whose marks say which file they are in."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__(text)
+        self.name = name
+
+
 def _parse_yaml(text: str, name: str) -> object:
     try:
         _check_events(text, name)
-        return yaml.load(text, Loader=_Loader)
+        return yaml.load(_NamedText(text, name), Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = _position(mark) if mark is not None else ""
@@ -243,6 +252,10 @@ def _is_finite(number: float) -> bool:
 
 def _position(mark: Any) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _place(mark: Any) -> str:
+    return f"{mark.name} {_position(mark)}".strip()
 
 
 def _refused(where: str, value: object, rule: str, fix: str) -> InputError:

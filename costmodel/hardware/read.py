@@ -75,9 +75,16 @@ def _document(source: str | Path | Mapping[str, object]) -> Mapping[str, object]
         return sheet_document("clusters", source)
     if isinstance(source, Path):
         return load_document(source)
-    if "/" in source or "." in source or Path(source).is_file():
+    if "/" in source or "." in source or _is_file(source):
         return load_document(Path(source))
     raise UnknownNameError(kind="cluster", name=source, known=cluster_names())
+
+
+def _is_file(source: str) -> bool:
+    try:
+        return Path(source).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _unknown_names(raw: Mapping[str, object]) -> list[Violation]:

@@ -268,3 +268,8 @@ def test_the_example_of_the_documentation_reads() -> None:
     cluster = load_cluster(load_document(example))
     assert cluster.num_chips == 48
     assert cluster.pool("new").matmul_flop_per_s("bf16") == pytest.approx(0.85 * 148e12)
+
+
+def test_a_name_too_long_for_any_file_is_an_unknown_name() -> None:
+    with pytest.raises(UnknownNameError):
+        load_cluster("x" * 10_000)

@@ -139,3 +139,10 @@ def test_infinities_are_null_only_where_asked_for() -> None:
     read = load_document(text, infinite_as_null=True)
     assert read == {"a": [None, 1.5, {"b": None}], "c": None, "d": 2}
     assert load_document("a: [.inf, 1]", infinite_as_null=True) == {"a": [None, 1]}
+
+
+def test_a_repeated_key_is_placed_in_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "twice.yaml"
+    file.write_text("name: a\nname: b\n")
+    with pytest.raises(InputError, match=r"twice\.yaml line 2, column 1"):
+        load_document(file)
