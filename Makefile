@@ -53,6 +53,13 @@ format: $(STAMP) ## let ruff repair what it can
 bench: $(STAMP) ## time the planner and the cost model
 	$(BIN)/python -m pytest benchmarks -m "slow or not slow" --benchmark-only
 
+CASES ?= $(wildcard tests/accuracy/cases/*.jsonl)
+
+.PHONY: accuracy
+accuracy: $(STAMP) ## errors on measured runs (CASES=...), as shipped and on runs held out
+	$(BIN)/haplan accuracy $(CASES)
+	$(BIN)/python benchmarks/accuracy_protocols.py $(CASES)
+
 serve: $(STAMP) ## the HTTP service on this machine
 	$(BIN)/haplan serve
 

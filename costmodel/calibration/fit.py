@@ -10,7 +10,7 @@ are reported are in ``costmodel.calibration.protocols``.
 import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,13 +30,13 @@ TUNED_SIGMA, UNTUNED_SIGMA = 0.06, 0.30
 MODEL_ROWS = 4
 """Rows that one model of a stack counts as at most: they are alike."""
 
-STACK_ROWS = 120
+STACK_ROWS = 80
 """Rows of a stack that are used in the fit, evenly spaced in the file; all are scored."""
 
 POOLED_WIDENING = 2.0
 """The prior of the pooled fit is this much wider than that of a stack."""
 
-RELINEARISATIONS = 2
+RELINEARISATIONS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def solve(
     parts: cases near one point each, and the weight of their residuals.
     """
     spread = widening * np.array([p.spread for p in PARAMETERS])
-    low, high = (np.log([getattr(p, side) for p in PARAMETERS]) for side in ("low", "high"))
+    low, high = _bounds(parts)
 
     def data(x: FloatArray) -> FloatArray:
         rows = [weight * part.residual(x) for part, weight in parts]
@@ -112,6 +112,19 @@ def solve(
     slope = np.asarray(found.jac, dtype=np.float64)
     covariance = np.asarray(np.linalg.inv(slope.T @ slope), dtype=np.float64)
     return Fitted(x=np.asarray(found.x), deviation=np.sqrt(np.diagonal(covariance)))
+
+
+REACH = 1.0
+"""How far x may move from where the slopes were taken."""
+
+
+def _bounds(parts: Sequence[tuple[Linear, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Those of the parameters, and within reach of every part's slopes."""
+    low, high = (np.log([getattr(p, side) for p in PARAMETERS]) for side in ("low", "high"))
+    for part, _ in parts:
+        low = np.minimum(np.maximum(low, part.x0 - REACH), part.x0)
+        high = np.maximum(np.minimum(high, part.x0 + REACH), part.x0 + 1e-6)
+    return low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +143,7 @@ class Pooled:
 def pool(stacks: Mapping[str, Sequence[Prepared]]) -> Pooled:
     """Fits the default constants: every stack counts alike, whatever its rows."""
     samples = {name: sample(cases) for name, cases in stacks.items()}
-    at = DEFAULT_EFFICIENCY
+    at = before()
     linear: dict[str, Linear] = {}
     fitted = Fitted(x=position(at, PARAMETERS), deviation=np.zeros(len(PARAMETERS)))
     for _ in range(RELINEARISATIONS):
@@ -152,8 +165,13 @@ def _pooled(
         for name, one in samples.items()
         if name != leave_out
     ]
-    prior = position(DEFAULT_EFFICIENCY, PARAMETERS)
-    return solve(parts, prior, POOLED_WIDENING)
+    return solve(parts, position(before(), PARAMETERS), POOLED_WIDENING)
+
+
+def before() -> Efficiency:
+    """The constants before the fit: the shipped ones with the fitted ones at their priors."""
+    priors: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
+    return replace(DEFAULT_EFFICIENCY, **priors)
 
 
 def main() -> None:

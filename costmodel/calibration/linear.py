@@ -1,8 +1,10 @@
-"""Step times near a set of constants, as a log-linear function of them.
+"""Step times near a set of constants, as a simple function of them.
 
 Evaluating a case takes milliseconds, and a fit would ask for it hundreds of times. So each case
-is evaluated once at the constants and once beside each of them, and the fit works on
-``ln T(x) = ln T(x0) + J (x - x0)`` with x the transformed constants (``Parameter``).
+is evaluated once at the constants and once beside each of them. A step time is a sum of terms,
+each proportional to a constant or to its inverse, so with J the slopes of ln T in x = ln constant
+the fit works on ``T(x) = T(x0) (1 + sum |J| (exp(sign(J) (x - x0)) - 1))``: exact but for what
+hides behind something else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,15 +23,20 @@ FloatArray = NDArray[np.float64]
 STEP = 0.05
 """Distance in x at which the slope is taken."""
 
+LEAST = 0.02
+"""Smallest time over that at x0."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """A constant that is fitted: x is its logarithm, so that it stays positive.
 
-    spread: standard deviation of x that the prior gives it. low, high: bounds of the value.
+    prior: its value before the fit. spread: standard deviation of x that it is given. low, high:
+    bounds of the value.
     """
 
     name: str
+    prior: float
     spread: float
     low: float
     high: float
@@ -77,7 +84,9 @@ class Linear:
 
     def residual(self, x: FloatArray) -> FloatArray:
         """ln of predicted over measured, (N,)."""
-        return self.log_s + self.slope @ (x - self.x0) - self.target
+        away = np.sign(self.slope) * (x - self.x0)
+        grown = 1.0 + (np.abs(self.slope) * np.expm1(away)).sum(axis=1)
+        return self.log_s + np.log(np.maximum(grown, LEAST)) - self.target
 
     def rows(self, chosen: NDArray[np.bool_]) -> "Linear":
         """Some of the cases."""
@@ -94,10 +103,13 @@ def linearised(
 ) -> Linear:
     """Evaluates the cases at these constants and beside each of them."""
     x0 = position(efficiency, parameters)
-    beside = [moved(efficiency, parameters, x0 + STEP * unit) for unit in np.eye(len(parameters))]
+    steps = np.array(
+        [STEP if np.exp(x + STEP) < p.high else -STEP for x, p in zip(x0, parameters, strict=True)]
+    )
+    beside = [moved(efficiency, parameters, x0 + unit) for unit in np.diag(steps)]
     log_s = np.array([log(step_seconds(case, efficiency)) for case in cases])
     columns = [[log(step_seconds(case, one)) for case in cases] for one in beside]
-    slope = (np.array(columns).reshape(len(parameters), len(cases)).T - log_s[:, None]) / STEP
+    slope = (np.array(columns).reshape(len(parameters), len(cases)).T - log_s[:, None]) / steps
     target = np.array([log(case.step_s or 1.0) for case in cases])
     return Linear(x0=x0, log_s=log_s, slope=slope, target=target)
 

@@ -3,23 +3,23 @@
 from costmodel.calibration.linear import Parameter
 
 PARAMETERS = (
-    Parameter(name="gemm", spread=0.10, low=0.4, high=1.0),
-    Parameter(name="gemm_half_rows", spread=0.6, low=20.0, high=2000.0),
-    Parameter(name="expert_gemm", spread=0.25, low=0.2, high=1.0),
-    Parameter(name="low_precision", spread=0.15, low=0.5, high=1.3),
-    Parameter(name="attention", spread=0.3, low=0.1, high=1.0),
-    Parameter(name="memory_traffic", spread=0.3, low=0.5, high=5.0),
-    Parameter(name="host_op_s", spread=0.6, low=1e-6, high=3e-4),
-    Parameter(name="tp_exposed", spread=0.3, low=0.1, high=2.0),
-    Parameter(name="ep_exposed", spread=0.4, low=0.05, high=3.0),
-    Parameter(name="sync_traffic", spread=0.4, low=0.2, high=6.0),
-    Parameter(name="sharded_weights_exposed", spread=0.6, low=0.01, high=2.0),
-    Parameter(name="p2p_exposed", spread=0.6, low=0.02, high=4.0),
-    Parameter(name="step_overhead_s", spread=0.7, low=1e-3, high=0.2),
-    Parameter(name="expert_permute", spread=0.5, low=0.3, high=6.0),
+    Parameter(name="gemm", prior=0.92, spread=0.10, low=0.4, high=1.0),
+    Parameter(name="gemm_half_rows", prior=393.0, spread=0.6, low=20.0, high=2000.0),
+    Parameter(name="expert_gemm", prior=0.71, spread=0.25, low=0.2, high=1.0),
+    Parameter(name="low_precision", prior=1.0, spread=0.15, low=0.5, high=1.3),
+    Parameter(name="attention", prior=0.56, spread=0.3, low=0.1, high=1.0),
+    Parameter(name="memory_traffic", prior=1.6, spread=0.3, low=0.5, high=5.0),
+    Parameter(name="host_op_s", prior=3e-05, spread=0.6, low=1e-6, high=3e-4),
+    Parameter(name="tp_exposed", prior=0.85, spread=0.3, low=0.1, high=2.0),
+    Parameter(name="ep_exposed", prior=0.65, spread=0.4, low=0.05, high=3.0),
+    Parameter(name="sync_traffic", prior=1.0, spread=0.4, low=0.2, high=6.0),
+    Parameter(name="sharded_weights_exposed", prior=0.21, spread=0.6, low=0.01, high=2.0),
+    Parameter(name="p2p_exposed", prior=0.5, spread=0.6, low=0.02, high=4.0),
+    Parameter(name="step_overhead_s", prior=0.01, spread=0.7, low=1e-3, high=0.2),
+    Parameter(name="expert_permute", prior=1.3, spread=0.5, low=0.3, high=6.0),
 )
 """Fourteen, for all chips, models and layouts of a stack alike.
 
-The spread is about that between stacks in an earlier fit; it is the standard deviation of a
-Gaussian prior on the logarithm.
+The prior is an earlier pooled fit of similar formulas to the same kinds of runs, and the spread
+about that between its stacks: the standard deviation of a Gaussian prior on the logarithm.
 """

@@ -1,0 +1,101 @@
+"""The fit of a stack's constants, on runs whose constants are known."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from costmodel.calibration.fit import Sample, before, fit_stack, pool, sample, solve, timed_cases
+from costmodel.calibration.linear import linearised, moved, position, step_seconds
+from costmodel.calibration.parameters import PARAMETERS
+from costmodel.calibration.prepare import Prepared
+from costmodel.calibration.protocols import half_widths, known_stack, quantile, rows_of
+from costmodel.calibration.protocols import unknown_stack as unknown
+from costmodel.calibration.write import write_intervals, write_profiles, yaml_number
+from costmodel.safe_document import load_document
+from tests.accuracy.test_bundled_cases import CASES
+
+BEFORE = before()
+NAMES = [parameter.name for parameter in PARAMETERS]
+
+
+@pytest.fixture(scope="module")
+def stacks() -> Mapping[str, list[Prepared]]:
+    timed = timed_cases(CASES)
+    return {name: timed[name][::3] for name in ("megatron-2021", "nanotron")}
+
+
+@pytest.fixture(scope="module")
+def known(stacks: Mapping[str, list[Prepared]]) -> Sample:
+    """Runs that took exactly as long as predicted with products a tenth slower."""
+    slower = replace(BEFORE, gemm=0.9 * BEFORE.gemm)
+    cases = [replace(c, step_s=step_seconds(c, slower)) for c in stacks["megatron-2021"]]
+    return sample(cases)
+
+
+def test_the_fit_finds_the_constants_that_made_the_runs(known: Sample) -> None:
+    """What the products lost is found, spread over the constants that act alike."""
+    prior = position(BEFORE, PARAMETERS)
+    near = linearised(known.cases, BEFORE, PARAMETERS)
+    fitted = solve([(near, known.weight)], prior)
+    before, after = near.residual(prior), near.residual(fitted.x)
+
+    assert np.abs(after).max() < 0.3 * np.abs(before).max()
+    assert fitted.efficiency.gemm < BEFORE.gemm
+    assert (fitted.deviation > 0).all()
+
+
+def test_without_runs_the_prior_stays() -> None:
+    prior = position(BEFORE, PARAMETERS)
+
+    assert solve([], prior).x == pytest.approx(prior, abs=1e-6)
+
+
+def test_constants_stay_within_their_bounds() -> None:
+    high = moved(BEFORE, PARAMETERS, np.full(len(PARAMETERS), 50.0))
+
+    assert [getattr(high, p.name) for p in PARAMETERS] == [p.high for p in PARAMETERS]
+
+
+def test_both_protocols_predict_what_they_have_not_seen(
+    stacks: Mapping[str, list[Prepared]], tmp_path: Path
+) -> None:
+    pooled = pool(stacks)
+    held = unknown(stacks, pooled)
+    folds = known_stack(stacks, pooled)
+
+    assert len(held) == sum(map(len, stacks.values()))
+    assert 0 < len(folds) <= len(held)
+    assert {row.id for row in rows_of(held)} == {c.case.id for s in stacks.values() for c in s}
+    assert all(width > 0 for width in half_widths(held).values())
+
+    own = {"nanotron": fit_stack(pooled, "nanotron", pooled.fitted.x)}
+    (tmp_path / "default.yaml").write_text("title: any\n", encoding="utf-8")
+    (tmp_path / "nanotron.yaml").write_text("title: one\nruns: {tied: true}\n", encoding="utf-8")
+    (tmp_path / "intervals.yaml").write_text("known: {}\nunknown: {}\n", encoding="utf-8")
+    write_profiles(tmp_path, pooled, own)
+    write_profiles(tmp_path, pooled, own)
+    write_intervals(tmp_path, {"known": {True: 0.2, False: 1.0}})
+    default = load_document((tmp_path / "default.yaml").read_bytes())
+    stack = load_document((tmp_path / "nanotron.yaml").read_bytes())
+    widths = load_document((tmp_path / "intervals.yaml").read_bytes())
+
+    assert {key for key, entry in default["efficiency"].items() if entry.get("fitted")} == {*NAMES}
+    assert stack["runs"] == {"tied": True}
+    assert set(stack["efficiency"]) <= {*NAMES}
+    assert widths["known"] == {"tuned": 0.2, "untuned": 1.0}
+
+
+def test_a_conformal_quantile_is_a_little_high() -> None:
+    assert quantile([float(i) for i in range(1, 20)]) == 18.0
+    assert quantile([1.0, 2.0]) == 2.0
+
+
+@pytest.mark.parametrize("value", [0.123456, 2e-5, 1e9, 393.0, True, 1.5])
+def test_numbers_are_written_as_yaml_reads_them(value: float) -> None:
+    read = load_document(f"x: {yaml_number(value)}".encode())["x"]
+
+    assert isinstance(read, bool) == isinstance(value, bool)
+    assert read == pytest.approx(value, rel=5e-3)
