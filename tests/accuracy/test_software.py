@@ -34,8 +34,10 @@ def test_the_default_states_every_constant() -> None:
 
 
 def test_a_wrong_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = {"title": "wrong", "efficiency": {"gem": {"value": 1.0}}}
-    monkeypatch.setattr(read, "sheet_document", lambda *_: wrong)
+    def wrong(folder: str, name: str) -> dict[str, object]:
+        return {"title": f"{folder} {name}", "efficiency": {"gem": {"value": 1.0}}}
+
+    monkeypatch.setattr(read, "sheet_document", wrong)
     software_profile.cache_clear()
     with pytest.raises(InputError, match="gem"):
         software_profile("nanotron")
