@@ -5,6 +5,8 @@ least the fewest chip-seconds of any option; a chip is busy at most for the step
 overhead. The pools share the layers so that all are done at the same time: a linear program.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.optimize import linprog
 
@@ -19,6 +21,7 @@ EXACT = 1e-6
 """Gap up to which a plan counts as optimal."""
 
 
+@lru_cache(maxsize=8)
 def chip_seconds(instance: Instance) -> FloatArray:
     """Fewest chip-seconds per sequence of each part on each pool, shape (pools, parts).
 
@@ -36,21 +39,26 @@ def chip_seconds(instance: Instance) -> FloatArray:
     return np.array([cost[table.pool_index == k].min(axis=0, initial=np.inf) for k in pools])
 
 
-def work_bound(instance: Instance) -> float:
-    """Seconds below which no layout of the space can do the batch's work.
+def work_bound(instance: Instance, pools: tuple[int, ...] | None = None) -> float:
+    """Seconds below which no layout of the space can do the batch's work (on these pools).
 
+    Infinite when none of the pools has options.
     ``min T`` with shares z of each part on each pool: ``sum_k z_kl = G``,
     ``sum_l cost_kl z_kl <= chips_k T``; like parts are one variable.
     """
     cost = chip_seconds(instance)
     chips = np.array(instance.chips, dtype=np.float64)
     usable = np.isfinite(cost).all(axis=1) & (chips > 0)
+    if pools is not None:
+        usable &= np.isin(np.arange(len(chips)), pools)
+    if not usable.any():
+        return float("inf")
     distinct, counts = np.unique(cost[usable], axis=1, return_counts=True)
-    pools, kinds = distinct.shape
-    variables = pools * kinds
+    rows, kinds = distinct.shape
+    variables = rows * kinds
     share = np.zeros((kinds, variables + 1))
-    load = np.zeros((pools, variables + 1))
-    for k in range(pools):
+    load = np.zeros((rows, variables + 1))
+    for k in range(rows):
         share[:, k * kinds : (k + 1) * kinds] = np.eye(kinds)
         load[k, k * kinds : (k + 1) * kinds] = distinct[k]
     load[:, -1] = -chips[usable]
@@ -59,7 +67,7 @@ def work_bound(instance: Instance) -> float:
     answer = linprog(
         goal,
         A_ub=load,
-        b_ub=np.zeros(pools),
+        b_ub=np.zeros(rows),
         A_eq=share,
         b_eq=counts * float(instance.batch),
         bounds=(0, None),

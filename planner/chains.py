@@ -123,15 +123,15 @@ def pool_orders(instance: Instance, longest: int) -> Iterator[tuple[int, ...]]:
     pools = range(len(instance.chips))
     for length in range(1, min(longest, len(instance.chips)) + 1):
         for order in permutations(pools, length):
-            if _contiguous([instance.islands[k] for k in order]):
+            if contiguous([instance.islands[k] for k in order]):
                 yield order
     if longest < len(instance.chips):
-        every = _by_room(instance)
+        every = by_room(instance)
         yield every
         yield from (tuple(k for k in every if k != gone) for gone in pools)
 
 
-def _by_room(instance: Instance) -> tuple[int, ...]:
+def by_room(instance: Instance) -> tuple[int, ...]:
     """Pools with most memory first, an island's pools together: early stages keep most."""
     table = instance.table
     room = [
@@ -145,7 +145,8 @@ def _by_room(instance: Instance) -> tuple[int, ...]:
     return tuple(sorted(range(len(room)), key=key.__getitem__))
 
 
-def _contiguous(islands: list[int]) -> bool:
+def contiguous(islands: list[int]) -> bool:
+    """Whether every island is visited once."""
     changes = sum(a != b for a, b in pairwise(islands))
     return changes == len(set(islands)) - 1
 
@@ -191,17 +192,3 @@ def _outlines_of(instance: Instance, chosen: tuple[Degrees, ...], samples: int) 
             ideal = (-(-total // count) + depth - 1) * layers / speed
             found.append(Outline(parts=parts, count=count, ideal_s=ideal, pools=pools))
     return found
-
-
-def chain_layouts(
-    instance: Instance, sketches: list[Outline], *, enough: int, tries: int
-) -> Iterator[Candidate]:
-    """The first ``enough`` chains that fit, most promising first, within so many tries."""
-    fitting = 0
-    for sketch in sketches[:tries]:
-        found = chain_candidate(instance, sketch.parts, sketch.count)
-        if found is not None:
-            fitting += 1
-            yield found
-        if fitting == enough:
-            return

@@ -7,44 +7,56 @@ where the exact step time falls.
 
 from collections.abc import Iterator
 
-from planner.chains import chain_parts, counts_for, template_for
+from planner.bound import work_bound
+from planner.chains import template_for
 from planner.degrees import Degrees, best_of_pool, sample_sizes
 from planner.instance import Draft, Instance, Template, layout_of, pipelines_of
 from planner.mixes import Column, column, mix
 from planner.watch import Watch
 
 WIDTH = 4
+MOST_DEGREES = 64
+DEPTHS = (*range(1, 17), 18, 20, 22, 24, 27, 30, 32, 36, 40, 44, 48, 54, 60, 64)
+"""Numbers of stages that are tried in one pool."""
 
 
 def mixed_layouts(instance: Instance, watch: Watch) -> Iterator[Draft]:
-    """Layouts of several pipelines: all pools, then sets of islands grown greedily."""
+    """Layouts of several pipelines: all pools, then sets of islands grown greedily.
+
+    Sets of pools that cannot do the work within the best step known are passed over.
+    """
     islands = sorted(set(instance.islands))
     everything = tuple(range(len(instance.chips)))
     yield from _refined(instance, everything, _mixed(instance, everything))
     if len(islands) > 1:
         yield from _grown(instance, islands, watch)
     for pools in _within_islands(instance):
-        if not watch.expired():
+        if not watch.expired() and _promising(instance, pools, watch):
             yield from _refined(instance, pools, _mixed(instance, pools))
 
 
+def _promising(instance: Instance, pools: tuple[int, ...], watch: Watch) -> bool:
+    return work_bound(instance, pools) + instance.floor < watch.best_s
+
+
 def _grown(instance: Instance, islands: list[int], watch: Watch) -> Iterator[Draft]:
-    """The best mix of one island, then with the next fastest one, and so on where it helps."""
-    alone = [(i, _scored_mix(instance, (i,))) for i in islands if not watch.expired()]
-    order = sorted(
-        ((mixed[0], i, mixed[1]) for i, mixed in alone if mixed is not None),
-        key=lambda entry: entry[:2],
-    )
-    if not order:
-        return
-    best_s, first, draft = order[0]
-    yield from _refined(instance, _pools_in(instance, (first,)), draft)
-    chosen: tuple[int, ...] = (first,)
-    for island in (i for _, i, _ in order[1:]):
-        mixed = None if watch.expired() else _scored_mix(instance, (*chosen, island))
+    """Islands join, fastest first, where the best mix over them gets faster.
+
+    Those that come first are too small to matter until they could do the work in time.
+    """
+    order = sorted(islands, key=lambda i: (work_bound(instance, _pools_in(instance, (i,))), i))
+    chosen: tuple[int, ...] = ()
+    best_s = float("inf")
+    for island in order:
+        grown = (*chosen, island)
+        pools = _pools_in(instance, grown)
+        if not _promising(instance, pools, watch):
+            chosen = grown
+            continue
+        mixed = None if watch.expired() else _scored_mix(instance, grown)
         if mixed is not None and mixed[0] < best_s:
-            chosen, best_s = (*chosen, island), mixed[0]
-            yield from _refined(instance, _pools_in(instance, chosen), mixed[1])
+            chosen, best_s = grown, mixed[0]
+            yield from _refined(instance, pools, mixed[1])
 
 
 def _scored_mix(instance: Instance, islands: tuple[int, ...]) -> tuple[float, Draft] | None:
@@ -90,10 +102,16 @@ def _columns(instance: Instance, pools: tuple[int, ...], sharing: int) -> tuple[
     found: dict[Template, None] = {}
     for samples in sample_sizes(instance):
         for pool in pools:
-            for chosen in best_of_pool(instance, pool, samples, WIDTH):
+            for chosen in _single_copies(instance, pool, samples)[:WIDTH]:
                 for template in _depths(instance, chosen, pools, sharing):
                     found[template] = None
     return tuple(column(instance, template) for template in found)
+
+
+def _single_copies(instance: Instance, pool: int, samples: int) -> tuple[Degrees, ...]:
+    """Degrees without copies inside the stage: more pipelines do the same, and divide finer."""
+    every = best_of_pool(instance, pool, samples, MOST_DEGREES)
+    return tuple(d for d in every if d.replicas == 1)
 
 
 def _depths(
@@ -104,8 +122,12 @@ def _depths(
     The copies of its own pool share its weights at least; its micro-batches are as many as if all
     pools ran such copies.
     """
-    for count in counts_for(instance, (chosen,)):
-        parts = chain_parts(instance, (chosen,), count)
+    groups = instance.chips[chosen.pool] // chosen.num_chips
+    for depth in DEPTHS:
+        count = groups // depth
+        if count == 0:
+            return
+        parts = ((chosen, depth),)
         total = sum(instance.chips[k] for k in pools)
         copies = max(1, count * total // max(1, instance.chips[chosen.pool]))
         microbatches = max(1, instance.batch // (chosen.samples * copies))

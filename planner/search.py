@@ -1,10 +1,9 @@
 """The search: candidates of every family, exact scores, local improvement, and proof when small."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from planner.chains import Candidate, Outline, chain_layouts, outlines, pool_orders
-from planner.degrees import slowest_pool
+from planner.chain_search import chains, subset_chains
 from planner.exact import prove
 from planner.improvement import improve
 from planner.instance import Draft, Instance, Score, layout_of, shapes_of
@@ -13,10 +12,13 @@ from planner.uniform import best_uniform
 from planner.watch import Watch
 
 UNIFORM = "uniform"
-BALANCED = 240
-SCORED = 40
-SCORED_PER_SUBSET = 3
+IMPROVEMENT = "improvement"
 IMPROVED = 3
+FAMILIES = (
+    (("chain", chains),),
+    (("mix", mixed_layouts), ("chain", subset_chains)),
+)
+"""What proposes layouts, in turn; after each line the best are improved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +73,26 @@ def search(instance: Instance, watch: Watch) -> Found:
 
 
 def _heuristic(instance: Instance, watch: Watch) -> Found:
+    """Every family in turn; the best so far are improved after the first and after the last.
+
+    What is known early lets later families pass over what cannot be faster.
+    """
     uniform = _uniform(instance, watch)
-    drafts = [*_chains(instance, watch), *_mixes(instance, watch)]
-    inside = [s for s in uniform if shapes_of(s.draft) <= instance.space.template_limit]
-    ranked = _ranked([*_score_all(instance, drafts, watch), *inside])
-    polished, spent = _polish(instance, ranked, watch)
+    scored = [s for s in uniform if shapes_of(s.draft) <= instance.space.template_limit]
+    started: set[Draft] = set()
+    spent = 0
+    for families in FAMILIES:
+        for name, family in families:
+            if not watch.expired():
+                scored += _score_all(instance, name, family(instance, watch), watch)
+        polished, more = _polish(instance, _ranked(scored), watch, started)
+        scored, spent = [*scored, *polished], spent + more
     return Found(
-        ranked=tuple(_ranked([*polished, *ranked])),
-        evaluated=len(ranked) + spent,
+        ranked=tuple(_ranked(scored)),
+        evaluated=len(scored) + spent,
         optimal=False,
         cut_off=watch.expired(),
-        outside=tuple(s for s in uniform if s not in inside),
+        outside=tuple(s for s in uniform if s not in scored),
     )
 
 
@@ -96,49 +107,16 @@ def _uniform(instance: Instance, watch: Watch) -> list[Scored]:
     return [Scored(draft=draft, score=score, family=UNIFORM)]
 
 
-def _chains(instance: Instance, watch: Watch) -> Iterator[tuple[str, Draft]]:
-    """The most promising chains: of all, and of every subset of pools that a baseline asks for."""
-    longest = 3 if len(instance.chips) <= 4 else 2
-    sketches = outlines(
-        instance, tuple(pool_orders(instance, longest)), width=6 if len(instance.chips) > 2 else 12
-    )
-    slowest = slowest_pool(instance)
-    subsets: list[tuple[list[Outline], int]] = [(sketches, BALANCED)]
-    if len(instance.chips) > 1:
-        singles = [
-            [s for s in sketches if s.pools == frozenset((k,))] for k in range(len(instance.chips))
-        ]
-        without = [s for s in sketches if slowest not in s.pools]
-        subsets += [(subset, BALANCED // 8) for subset in (*singles, without)]
-    chosen: dict[Draft, None] = {}
-    for number, (subset, enough) in enumerate(subsets):
-        found: list[Candidate] = []
-        for candidate in chain_layouts(instance, subset, enough=enough, tries=8 * enough):
-            found.append(candidate)
-            if watch.expired():
-                break
-        found.sort(key=lambda c: c.quick_s)
-        kept = SCORED if number == 0 else SCORED_PER_SUBSET
-        chosen |= {c.draft: None for c in found[:kept]}
-    yield from (("chain", draft) for draft in chosen)
-
-
-def _mixes(instance: Instance, watch: Watch) -> Iterator[tuple[str, Draft]]:
-    if watch.expired():
-        return
-    for draft in mixed_layouts(instance, watch):
-        yield "mix", draft
-
-
 def _score_all(
-    instance: Instance, drafts: Iterable[tuple[str, Draft]], watch: Watch
+    instance: Instance, family: str, drafts: Iterable[Draft], watch: Watch
 ) -> list[Scored]:
+    """Exact scores of what a family proposes; the clock ends it once some layout fits."""
     scored: list[Scored] = []
-    for family, draft in drafts:
+    for draft in drafts:
         score = instance.evaluate(layout_of(instance, draft))
         watch.saw(score.step_time_s)
         scored.append(Scored(draft=draft, score=score, family=family))
-        if watch.expired() and any(s.fits for s in scored):
+        if watch.expired() and watch.best_s < float("inf"):
             break
     return scored
 
@@ -148,16 +126,24 @@ def _ranked(scored: Iterable[Scored]) -> list[Scored]:
     return sorted({s.draft: s for s in scored}.values(), key=lambda s: s.rank)
 
 
-def _polish(instance: Instance, ranked: list[Scored], watch: Watch) -> tuple[list[Scored], int]:
-    """The best few layouts after local search, and the evaluations spent."""
+def _polish(
+    instance: Instance, ranked: list[Scored], watch: Watch, started: set[Draft]
+) -> tuple[list[Scored], int]:
+    """The best few layouts after local search, and the evaluations spent.
+
+    started: where local search began or ended before; begins and ends are added.
+    """
     polished: list[Scored] = []
     spent = 0
     for start in ranked[:IMPROVED]:
         if watch.expired() or not start.fits:
             break
+        if start.draft in started:
+            continue
         draft, score, evaluations = improve(instance, start.draft, start.score, watch)
         spent += evaluations
-        polished.append(replace(start, draft=draft, score=score))
+        started |= {start.draft, draft}
+        polished.append(Scored(draft=draft, score=score, family=IMPROVEMENT))
     return polished, spent
 
 

@@ -12,6 +12,7 @@ from costmodel.step import EVALUATOR_VERSION, evaluate
 from planner.baselines import baselines
 from planner.bound import EXACT, bound_for
 from planner.instance import Instance, layout_of
+from planner.kernels import make_ready
 from planner.placement import place
 from planner.pricing import priced
 from planner.process_groups import process_groups
@@ -34,12 +35,13 @@ def plan(
 ) -> Plan:
     """The fastest layout of the declared space that the search finds, as a plan.
 
-    time_limit_s ends the search; a plan cut off by it says ``reproducible: false``, and has neither
-    layout nor shortfall when no layout was known by then. A model that fits nowhere gives a plan
-    with status ``infeasible`` and its shortfall. progress: called with the seconds spent and the
-    step time at every improvement. Raises InputError for
-    what cannot be priced (an unknown number of a chip, an unknown target).
+    time_limit_s ends the search (compiling its loops on their first use does not count); a plan
+    cut off by it says ``reproducible: false``, and has neither layout nor shortfall when no layout
+    was known by then. A model that fits nowhere gives a plan with status ``infeasible`` and its
+    shortfall. progress: called with the seconds spent and the step time at every improvement.
+    Raises InputError for what cannot be priced (an unknown number of a chip, an unknown target).
     """
+    make_ready()
     watch = Watch(limit_s=time_limit_s, progress=progress)
     cluster.check_computes_in(job.precision)
     problem = Problem(model=model, cluster=cluster, job=job)

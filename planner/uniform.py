@@ -1,9 +1,11 @@
 """The best layout with equal degrees and even layers on all chips: what people start from."""
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from itertools import accumulate, islice, pairwise
 
+from costmodel.schedules.registry import schedule
 from planner.degrees import Degrees, degrees
 from planner.instance import (
     Draft,
@@ -14,9 +16,12 @@ from planner.instance import (
     fits_roughly,
     layout_of,
     makespan,
+    times,
 )
 
 TRIED = 8
+CHUNK = 64
+"""Layouts that are simulated together; the closed form decides which come first."""
 
 
 def best_uniform(instance: Instance) -> tuple[Draft, Score] | None:
@@ -25,16 +30,30 @@ def best_uniform(instance: Instance) -> tuple[Draft, Score] | None:
     Ranks are numbered through the pools in order, tensor-parallel first, then the copies of a
     stage, then the stages, as Megatron does; so the slowest pool sets the pace of its stage.
     """
-    drafts = sorted(
-        _uniform_drafts(instance),
-        key=lambda draft: max(makespan(instance, e.template, e.microbatches) for e in draft),
-    )
-    fitting = (draft for draft in drafts if fits_roughly(instance, draft))
-    for draft in islice(fitting, TRIED):
+    for draft in islice(_fitting(instance), TRIED):
         score = instance.evaluate(layout_of(instance, draft))
         if score.step_time_s < float("inf"):
             return draft, score
     return None
+
+
+def _fitting(instance: Instance) -> Iterator[Draft]:
+    """Layouts that seem to fit, the quickest pipelines first."""
+    drafts = sorted(_uniform_drafts(instance), key=lambda draft: _estimate(instance, draft))
+    fitting = (draft for draft in drafts if fits_roughly(instance, draft))
+    while chunk := list(islice(fitting, CHUNK)):
+        yield from sorted(chunk, key=lambda draft: _pipeline_s(instance, draft, makespan))
+
+
+def _estimate(instance: Instance, draft: Draft) -> float:
+    form = schedule(instance.space.schedules[0]).closed_form
+    return _pipeline_s(instance, draft, lambda i, t, m: form(*times(i, t), m))
+
+
+def _pipeline_s(
+    instance: Instance, draft: Draft, seconds: Callable[[Instance, Template, int], float]
+) -> float:
+    return max(seconds(instance, e.template, e.microbatches) for e in draft)
 
 
 def _uniform_drafts(instance: Instance) -> Iterator[Draft]:
@@ -72,15 +91,16 @@ def _plain_rows(instance: Instance, d: Degrees) -> list[int]:
 
 
 def _uniform_draft(instance: Instance, rows: tuple[int, ...], stages: int, copies: int) -> Draft:
+    """Group g of the chips in pool order is copy ``g % copies`` of stage ``g // copies``."""
     size, layers = int(instance.table.num_chips[rows[0]]), instance.num_layers
-    pool_of_group = [k for k, chips in enumerate(instance.chips) for _ in range(chips // size)]
+    ends = list(accumulate(chips // size for chips in instance.chips))
     cuts = tuple(layers * i // stages for i in range(stages + 1))
-    templates = Counter(
-        Template(rows=tuple(rows[pool_of_group[i * copies + c]] for i in range(stages)), cuts=cuts)
-        for c in range(copies)
-    )
-    samples = int(instance.table.samples[rows[0]])
-    microbatches = instance.batch // (samples * copies)
+    changes = sorted({0, *(end % copies for end in ends)})
+    templates: Counter[Template] = Counter()
+    for first, stop in pairwise((*changes, copies)):
+        pools = (bisect_right(ends, i * copies + first) for i in range(stages))
+        templates[Template(rows=tuple(rows[k] for k in pools), cuts=cuts)] += stop - first
+    microbatches = instance.batch // (int(instance.table.samples[rows[0]]) * copies)
     return tuple(
         Entry(template=t, count=n, microbatches=microbatches) for t, n in templates.items()
     )

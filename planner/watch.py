@@ -30,10 +30,14 @@ class Watch:
         """Whether the time is over."""
         return self.elapsed_s > self.limit_s
 
+    @property
+    def best_s(self) -> float:
+        """Step time of the best layout so far; infinite before the first."""
+        return self.record[-1][1] if self.record else float("inf")
+
     def saw(self, step_time_s: float) -> None:
         """Notes a layout's step time; infinite ones and those no better are not recorded."""
-        best = self.record[-1][1] if self.record else float("inf")
-        if step_time_s < best:
+        if step_time_s < self.best_s:
             self.record.append((self.elapsed_s, step_time_s))
             if self.progress is not None:
                 self.progress(self.elapsed_s, step_time_s)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.arrays import Arrays, IntArray, stage_bytes, stage_seconds
-from planner.balance import balance, fill
+from planner.balance import balance
 from planner.chains import no_limits
 from planner.instance import Instance, arrays
 from planner.pricing import priced
@@ -59,15 +59,16 @@ def test_balance_equals_brute_force(seed: int) -> None:
         assert all(o in row for o, row in zip(chosen, rows, strict=True))
 
 
-def test_fill_keeps_to_the_limits_on_cuts() -> None:
+def test_balance_keeps_to_the_limits_on_cuts() -> None:
     instance = priced(*tiny_problem(11))
     layers = instance.num_layers
     x = arrays(instance, 1)
     roomy = x._replace(budget=np.full_like(x.budget, 1e15))
     rows = np.array([[0], [0]])
     limits = no_limits(2, layers)
-    cuts = np.zeros(3, np.int64)
     limits[:, 0] = 1
 
-    assert fill(roomy, rows, np.ones(2, np.int64), limits, inf, cuts)
+    _, chosen, cuts = balance(roomy, rows, rows, np.ones(2, np.int64), limits)
+
     assert cuts.tolist() == [0, 1, layers]
+    assert chosen.tolist() == [0, 0]

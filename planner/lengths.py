@@ -1,0 +1,165 @@
+"""How many stages of each pool, and under which degrees, make the quickest chain: a kernel.
+
+For a limit tau on F + B of every stage a stage at position j from the end holds at most
+``cap(d, j)`` layers under degrees d (time, and memory with the micro-batches in flight there). A
+dynamic program from the last stage forward finds the most layers that j stages over the last
+pools of an order hold; the smallest number of stages P that holds all L gives the time
+``(m + P - 1) tau``. Layers count as alike here; the balance that follows deals the real ones.
+"""
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from planner.arrays import Arrays, FloatArray, IntArray
+
+STEP = 1.03
+"""Ratio between two limits tau that are tried."""
+
+MAX_STEPS = 60
+
+
+class Choices(NamedTuple):
+    """Degrees in the order of the pools: rows of their modes (D, M) padded with -1; rest (D,).
+
+    place: position of the pool in the order. groups: stages that its chips allow for one copy.
+    """
+
+    rows: IntArray
+    place: IntArray
+    groups: IntArray
+
+
+@nb.njit(cache=True, nogil=True)
+def _memory_caps(x: Arrays, choices: Choices, kept: IntArray) -> IntArray:
+    """Layers that fit under each mode at each position from the end, (D, M, P + 1)."""
+    D, M = choices.rows.shape
+    L = x.forward.shape[1] - 1
+    caps = np.zeros((D, M, len(kept)), np.int64)
+    for d in range(D):
+        for v in range(M):
+            o = choices.rows[d, v]
+            if o < 0:
+                continue
+            static = (x.dense[o, L] * x.dense_bytes[o] + x.expert[o, L] * x.expert_bytes[o]) / L
+            room = x.budget[o] - x.transient_peak[o]
+            for j in range(1, len(kept)):
+                left = room
+                if j == 1:
+                    left -= x.last_dense[o] * x.dense_bytes[o] + x.last_kept[o]
+                each = static + kept[j] * x.kept[o, L] / L
+                caps[d, v, j] = max(0, min(L, int(left / each)))
+    return caps
+
+
+@nb.njit(cache=True, nogil=True)
+def _sums(
+    x: Arrays, choices: Choices, memory: IntArray, tau: float, sums: IntArray, first: IntArray
+) -> None:
+    """sums[d, j]: layers of stages 1..j under degrees d; first[d, j]: start of the run before j.
+
+    A run ends where a stage would hold nothing.
+    """
+    D, M, _ = memory.shape
+    L = x.forward.shape[1] - 1
+    for d in range(D):
+        sums[d, 0] = 0
+        first[d, 0] = 0
+        for j in range(1, memory.shape[2]):
+            best = 0
+            for v in range(M):
+                o = choices.rows[d, v]
+                if o >= 0 and memory[d, v, j] > best:
+                    left = tau
+                    if j == 1:
+                        left -= x.last_forward[o] + x.last_backward[o]
+                    each = (x.forward[o, L] + x.backward[o, L]) / L
+                    best = max(best, min(memory[d, v, j], int(left / each * (1 + 1e-9))))
+            sums[d, j] = sums[d, j - 1] + best
+            first[d, j] = j if best == 0 else first[d, j - 1]
+
+
+@nb.njit(cache=True, nogil=True)
+def _most_layers(
+    choices: Choices, sums: IntArray, first: IntArray, num_pools: int, taken: IntArray
+) -> IntArray:
+    """Most layers of j stages over all pools, (P + 1,); taken[k, j] = (degrees, stages) of pool k.
+
+    Pools are visited from the last to the first; -1 where j stages cannot be had.
+    """
+    P = sums.shape[1]
+    most = np.full(P, -1, np.int64)
+    most[0] = 0
+    for k in range(num_pools - 1, -1, -1):
+        better = most.copy()
+        taken[k, :, 0] = -1
+        taken[k, :, 1] = 0
+        for d in range(len(choices.place)):
+            if choices.place[d] != k:
+                continue
+            for j in range(1, P):
+                for before in range(max(first[d, j], j - choices.groups[d]), j):
+                    if most[before] >= 0:
+                        held = most[before] + sums[d, j] - sums[d, before]
+                        if held > better[j]:
+                            better[j] = held
+                            taken[k, j, 0] = d
+                            taken[k, j, 1] = j - before
+        most = better
+    return most
+
+
+@nb.njit(cache=True, nogil=True)
+def quickest(
+    x: Arrays, choices: Choices, kept: IntArray, microbatches: int, limit_s: float
+) -> tuple[FloatArray, IntArray]:
+    """Times and (degrees, stages) of each pool of the chains found, (N,) and (N, pools, 2).
+
+    kept[j]: micro-batches in flight at position j from the end; their number less one is the
+    deepest chain. limit_s: chains that take longer are left out.
+    """
+    P, pools, D = len(kept), int(choices.place.max()) + 1, len(choices.place)
+    L = x.forward.shape[1] - 1
+    tau = _least_limit(x, choices, pools)
+    if microbatches * tau > limit_s:
+        return np.zeros(0), np.zeros((0, pools, 2), np.int64)
+    memory = _memory_caps(x, choices, kept)
+    sums, first = np.zeros((D, P), np.int64), np.zeros((D, P), np.int64)
+    taken = np.zeros((pools, P, 2), np.int64)
+    times = np.full(MAX_STEPS, np.inf)
+    chains = np.zeros((MAX_STEPS, pools, 2), np.int64)
+    deepest, best = P, limit_s
+    for step in range(MAX_STEPS):
+        if microbatches * tau > best:
+            break
+        _sums(x, choices, memory, tau, sums, first)
+        most = _most_layers(choices, sums, first, pools, taken)
+        depth = 0
+        while depth < deepest and most[depth] < L:
+            depth += 1
+        if depth < deepest:
+            deepest = depth
+            times[step] = (microbatches + depth - 1) * tau
+            best = min(best, times[step] * 1.1)
+            j = depth
+            for k in range(pools):
+                chains[step, k] = taken[k, j]
+                j -= taken[k, j, 1]
+        tau *= STEP
+    found = np.flatnonzero((times <= limit_s) & (times < np.inf))
+    return times[found], chains[found]
+
+
+@nb.njit(cache=True, nogil=True)
+def _least_limit(x: Arrays, choices: Choices, pools: int) -> float:
+    """The layers over the summed speeds of all stages that the pools allow for."""
+    L = x.forward.shape[1] - 1
+    speeds = np.zeros(pools)
+    for d in range(len(choices.place)):
+        for v in range(choices.rows.shape[1]):
+            o = choices.rows[d, v]
+            if o >= 0:
+                speed = choices.groups[d] / (x.forward[o, L] + x.backward[o, L])
+                speeds[choices.place[d]] = max(speeds[choices.place[d]], speed)
+    return float(1.0 / max(speeds.sum(), 1e-30))
