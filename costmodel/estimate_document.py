@@ -67,7 +67,17 @@ def prediction_document(evaluation: Evaluation) -> Document:
 
 
 def stage_document(evaluated: StageEvaluation) -> Document:
-    """One stage: what it is, its memory, its times; the same spelling as in a plan."""
+    """One stage of an estimate: as in a plan, and every term of its time."""
+    document = plan_stage_document(evaluated)
+    missing: Document = {"missing": evaluated.memory.missing}
+    return document | {
+        "memory": memory_document(evaluated.memory) | missing,
+        "time": time_document(evaluated.time),
+    }
+
+
+def plan_stage_document(evaluated: StageEvaluation) -> Document:
+    """One stage as a plan holds it: what it is, its times and its memory."""
     stage, option = evaluated.stage, evaluated.stage.option
     return {
         "pool": option.pool,
@@ -81,14 +91,13 @@ def stage_document(evaluated: StageEvaluation) -> Document:
         "backward_s": evaluated.time.backward_s,
         "in_flight": evaluated.in_flight,
         "memory": memory_document(evaluated.memory),
-        "time": time_document(evaluated.time),
     }
 
 
 def memory_document(memory: StageMemory) -> Document:
-    """Bytes of one chip: the terms, their sum ``peak``, what there is and what is missing."""
+    """Bytes of one chip: the terms, their sum ``peak`` and what there is."""
     terms: Document = {term: getattr(memory, term) for term in MEMORY_TERMS}
-    return terms | {"peak": memory.peak, "capacity": memory.capacity, "missing": memory.missing}
+    return terms | {"peak": memory.peak, "capacity": memory.capacity}
 
 
 def time_document(time: StageTime) -> Document:
