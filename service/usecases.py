@@ -8,7 +8,7 @@ import planner
 from costmodel import estimate
 from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
 from service.collector import Collector
-from service.documents import check_plan, read_plan_file
+from service.documents import check_readable, read_plan_file
 from service.inputs import DEFAULT_TARGET, read_inputs, read_layout_source
 from service.outcomes import PolicyError, TimeLimitError
 from service.sources import BUNDLED_ONLY, Sources
@@ -73,7 +73,6 @@ def explain_plan(path: Path) -> Document:
     document = read_plan_file(path)
     faults = Collector()
     with faults.reading(f"{path} "):
-        check_plan(document)
         plan = planner.read_plan(document)
     faults.check()
     return planner.explain(plan).document()
@@ -82,6 +81,10 @@ def explain_plan(path: Path) -> Document:
 def validate_plan(path: Path, *, max_ranks: int) -> Document:
     """Execute a reduced plan; needs torch."""
     document = read_plan_file(path)
+    faults = Collector()
+    with faults.reading(f"{path} "):
+        check_readable(document)
+    faults.check()
     import runner
 
     try:

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from costmodel import estimate_document
-from planner import document as plan_document
 from service.api.app import create_app
 from service.api.settings import Settings
 from service.cli.main import run
@@ -101,10 +99,6 @@ def test_what_does_not_fit_says_what_would(capsys: pytest.CaptureFixture[str]) -
     assert "does not fit" in text.splitlines()[0]
     assert "GiB missing on a chip" in text.splitlines()[0]
     assert document["changes"][0]["change"] in text
-
-
-def test_an_estimate_has_the_interval_of_a_plan() -> None:
-    assert estimate_document.INTERVAL_HALF_WIDTH == plan_document.INTERVAL_HALF_WIDTH
 
 
 def test_a_long_inline_layout_is_read(client: TestClient) -> None:
