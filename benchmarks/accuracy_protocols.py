@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from costmodel.calibration.accuracy import accuracy_document
-from costmodel.calibration.fit import fit_stack, pool, timed_cases
+from costmodel.calibration.fit import near_stack, own_constants, pool, timed_cases
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.protocols import (
     Held,
@@ -40,16 +40,16 @@ def main() -> None:
     fitted = pooled.fitted.efficiency
     for parameter, deviation in zip(PARAMETERS, pooled.fitted.deviation, strict=True):
         print(f"| {parameter.name} | {getattr(fitted, parameter.name):.4g} | {deviation:.2f} |")
+    near = {name: near_stack(pooled, name) for name in stacks}
     protocols = {
         "unknown stack": unknown_stack(stacks, pooled),
-        "known stack": known_stack(stacks, pooled),
+        "known stack": known_stack(stacks, pooled, near),
     }
     found = {name: _report(name, held) for name, held in protocols.items()}
     if options.output:
         options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.write:
-        own = {name: fit_stack(pooled, name, pooled.fitted.x) for name in stacks}
-        write_profiles(PROFILES, pooled, own)
+        write_profiles(PROFILES, pooled, own_constants(pooled, near))
         widths = {name.split()[0]: half_widths(held) for name, held in protocols.items()}
         write_intervals(PROFILES, widths)
 

@@ -24,17 +24,15 @@ from costmodel.calibration.read import read_cases
 from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
 from costmodel.errors import InputError
 
-TUNED_SIGMA, UNTUNED_SIGMA = 0.06, 0.30
-"""Standard deviations of ln(predicted / measured) that the fit expects."""
+TUNED_SIGMA, UNTUNED_SIGMA = 0.06, 0.60
+"""Standard deviations of ln(predicted / measured) that the fit expects; small steps depend on much
+that a case does not state."""
 
 MODEL_ROWS = 4
 """Rows that one model of a stack counts as at most: they are alike."""
 
 STACK_ROWS = 80
 """Rows of a stack that are used in the fit, evenly spaced in the file; all are scored."""
-
-POOLED_WIDENING = 2.0
-"""The prior of the pooled fit is this much wider than that of a stack."""
 
 RELINEARISATIONS = 3
 
@@ -83,20 +81,23 @@ def sample(cases: Sequence[Prepared]) -> Sample:
     """Evenly spaced cases, those of one model counting as a few."""
     count = min(len(cases), STACK_ROWS)
     chosen = [cases[i * len(cases) // count] for i in range(count)]
-    models = [model_key(case) for case in chosen]
+    return Sample(cases=tuple(chosen), weight=weights(chosen))
+
+
+def weights(cases: Sequence[Prepared]) -> FloatArray:
+    """Weight of each case's residual."""
+    models = [model_key(case) for case in cases]
     alike = np.array([models.count(model) for model in models])
-    sigma = np.array([TUNED_SIGMA if case.tuned else UNTUNED_SIGMA for case in chosen])
-    return Sample(cases=tuple(chosen), weight=np.sqrt(np.minimum(1.0, MODEL_ROWS / alike)) / sigma)
+    sigma = np.array([TUNED_SIGMA if case.tuned else UNTUNED_SIGMA for case in cases])
+    return np.sqrt(np.minimum(1.0, MODEL_ROWS / alike)) / sigma
 
 
-def solve(
-    parts: Sequence[tuple[Linear, FloatArray]], prior: FloatArray, widening: float = 1.0
-) -> Fitted:
+def solve(parts: Sequence[tuple[Linear, FloatArray]], prior: FloatArray) -> Fitted:
     """Least squares over the parts and the prior; far rows count less (soft L1).
 
     parts: cases near one point each, and the weight of their residuals.
     """
-    spread = widening * np.array([p.spread for p in PARAMETERS])
+    spread = np.array([p.spread for p in PARAMETERS])
     low, high = _bounds(parts)
 
     def data(x: FloatArray) -> FloatArray:
@@ -147,10 +148,17 @@ def pool(stacks: Mapping[str, Sequence[Prepared]]) -> Pooled:
     linear: dict[str, Linear] = {}
     fitted = Fitted(x=position(at, PARAMETERS), deviation=np.zeros(len(PARAMETERS)))
     for _ in range(RELINEARISATIONS):
-        linear = {n: linearised(s.cases, at, PARAMETERS) for n, s in samples.items()}
+        linear = _linearised(samples, at)
         fitted = _pooled(linear, samples)
         at = fitted.efficiency
     return Pooled(fitted=fitted, samples=samples, linear=linear)
+
+
+def _linearised(samples: Mapping[str, Sample], at: Efficiency) -> dict[str, Linear]:
+    """All stacks in one go, then by stack."""
+    names = [name for name, one in samples.items() for _ in one.cases]
+    whole = linearised([case for one in samples.values() for case in one.cases], at, PARAMETERS)
+    return {name: whole.rows(np.array([n == name for n in names])) for name in samples}
 
 
 STACK_WEIGHT = 20.0
@@ -165,13 +173,21 @@ def _pooled(
         for name, one in samples.items()
         if name != leave_out
     ]
-    return solve(parts, position(before(), PARAMETERS), POOLED_WIDENING)
+    return solve(parts, position(before(), PARAMETERS))
 
 
 def before() -> Efficiency:
     """The constants before the fit: the shipped ones with the fitted ones at their priors."""
     priors: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
     return replace(DEFAULT_EFFICIENCY, **priors)
+
+
+def own_constants(pooled: Pooled, near: Mapping[str, Linear]) -> dict[str, Fitted]:
+    """Every stack's constants from its sample, with the pooled ones as the prior."""
+    return {
+        name: solve([(linear, pooled.samples[name].weight)], pooled.fitted.x)
+        for name, linear in near.items()
+    }
 
 
 def main() -> None:
@@ -184,17 +200,16 @@ def main() -> None:
     options = parser.parse_args()
     stacks = timed_cases(c for c in read_cases(options.cases) if c.quality in "AB")
     pooled = pool(stacks)
-    own = {name: fit_stack(pooled, name, pooled.fitted.x) for name in stacks}
     if options.write:
-        write_profiles(options.write, pooled, own)
+        near = {name: near_stack(pooled, name) for name in stacks}
+        write_profiles(options.write, pooled, own_constants(pooled, near))
 
 
-def fit_stack(pooled: Pooled, name: str, prior: FloatArray) -> Fitted:
-    """A stack's own constants from its sample, around a prior."""
+def near_stack(pooled: Pooled, name: str) -> Linear:
+    """A stack's cases near its own constants."""
     one = pooled.samples[name]
-    near = solve([(pooled.linear[name], one.weight)], prior)
-    again = linearised(one.cases, near.efficiency, PARAMETERS)
-    return solve([(again, one.weight)], prior)
+    near = solve([(pooled.linear[name], one.weight)], pooled.fitted.x)
+    return linearised(one.cases, near.efficiency, PARAMETERS)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,12 @@ the fit works on ``T(x) = T(x0) (1 + sum |J| (exp(sign(J) (x - x0)) - 1))``: exa
 hides behind something else.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from math import exp, log
+from multiprocessing import get_context
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,19 +110,29 @@ def linearised(
         [STEP if np.exp(x + STEP) < p.high else -STEP for x, p in zip(x0, parameters, strict=True)]
     )
     beside = [moved(efficiency, parameters, x0 + unit) for unit in np.diag(steps)]
-    log_s = np.array([log(step_seconds(case, efficiency)) for case in cases])
-    columns = [[log(step_seconds(case, one)) for case in cases] for one in beside]
+    log_s, *columns = all_log_seconds(cases, [efficiency, *beside])
     slope = (np.array(columns).reshape(len(parameters), len(cases)).T - log_s[:, None]) / steps
     target = np.array([log(case.step_s or 1.0) for case in cases])
     return Linear(x0=x0, log_s=log_s, slope=slope, target=target)
 
 
-def merged(parts: Mapping[str, Linear]) -> Linear:
-    """Several sets of cases around one x0."""
-    found = list(parts.values())
-    return Linear(
-        x0=found[0].x0,
-        log_s=np.concatenate([part.log_s for part in found]),
-        slope=np.concatenate([part.slope for part in found]),
-        target=np.concatenate([part.target for part in found]),
-    )
+def all_log_seconds(cases: Sequence[Prepared], constants: Sequence[Efficiency]) -> list[FloatArray]:
+    """ln of every case's predicted seconds under each of the constants, on all processors."""
+    if len(cases) * len(constants) < WORTH_FORKING:
+        return [_log_seconds(cases, one) for one in constants]
+    _SHARED[:] = cases
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as workers:
+        return list(workers.map(_log_seconds_of_shared, constants))
+
+
+WORTH_FORKING = 2000
+_SHARED: list[Prepared] = []
+"""The cases, for forked processes to inherit: they cannot be sent."""
+
+
+def _log_seconds_of_shared(efficiency: Efficiency) -> FloatArray:
+    return _log_seconds(_SHARED, efficiency)
+
+
+def _log_seconds(cases: Sequence[Prepared], efficiency: Efficiency) -> FloatArray:
+    return np.array([log(step_seconds(case, efficiency)) for case in cases])

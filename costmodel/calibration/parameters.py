@@ -13,9 +13,9 @@ PARAMETERS = (
     Parameter(name="tp_exposed", prior=0.85, spread=0.3, low=0.1, high=2.0),
     Parameter(name="ep_exposed", prior=0.65, spread=0.4, low=0.05, high=3.0),
     Parameter(name="sync_traffic", prior=1.0, spread=0.4, low=0.2, high=6.0),
-    Parameter(name="sharded_weights_exposed", prior=0.21, spread=0.6, low=0.01, high=2.0),
+    Parameter(name="sharded_weights_exposed", prior=0.21, spread=0.3, low=0.01, high=2.0),
     Parameter(name="p2p_exposed", prior=0.5, spread=0.6, low=0.02, high=4.0),
-    Parameter(name="step_overhead_s", prior=0.01, spread=0.7, low=1e-3, high=0.2),
+    Parameter(name="step_overhead_s", prior=0.01, spread=0.4, low=1e-3, high=0.2),
     Parameter(name="expert_permute", prior=1.3, spread=0.5, low=0.3, high=6.0),
 )
 """Fourteen, for all chips, models and layouts of a stack alike.

@@ -7,9 +7,8 @@ from math import ceil
 import numpy as np
 
 from costmodel.calibration.accuracy import Row, layout_group
-from costmodel.calibration.fit import Fitted, Pooled, Sample, model_key, sample, solve
-from costmodel.calibration.linear import FloatArray, linearised, step_seconds
-from costmodel.calibration.parameters import PARAMETERS
+from costmodel.calibration.fit import Fitted, Pooled, Sample, model_key, solve, weights
+from costmodel.calibration.linear import FloatArray, Linear, step_seconds
 from costmodel.calibration.prepare import TUNED_MFU, Prepared
 
 FOLDS = 4
@@ -39,45 +38,43 @@ class Held:
 
 def unknown_stack(stacks: Mapping[str, Sequence[Prepared]], pooled: Pooled) -> list[Held]:
     """Every stack predicted by the constants fitted to the others."""
-    return [
-        Held(prepared=case, predicted_s=step_seconds(case, fitted.efficiency))
-        for name, cases in stacks.items()
-        for fitted in [pooled.without(name)]
-        for case in cases
-    ]
+    found: list[Held] = []
+    for name, cases in stacks.items():
+        found += predicted(cases, pooled.without(name))
+    return found
 
 
-def known_stack(stacks: Mapping[str, Sequence[Prepared]], pooled: Pooled) -> list[Held]:
+def known_stack(
+    stacks: Mapping[str, Sequence[Prepared]], pooled: Pooled, near: Mapping[str, Linear]
+) -> list[Held]:
     """Each fourth of a stack's models predicted by constants fitted to its other models.
 
     The prior is the fit to the other stacks, so that a fold has seen none of the cases it
-    predicts. Stacks of one model are left out.
+    predicts. Stacks of one model are left out. near: each stack's cases near its own constants,
+    where slopes are taken.
     """
     found: list[Held] = []
     for name, cases in stacks.items():
         models = sorted({model_key(case) for case in cases})
-        if len(models) > 1:
-            prior = pooled.without(name)
-            for fold in range(min(FOLDS, len(models))):
-                found += _fold(cases, set(models[fold::FOLDS]), prior)
+        prior = pooled.without(name).x if len(models) > 1 else None
+        for fold in range(min(FOLDS, len(models))):
+            if prior is not None:
+                held = set(models[fold::FOLDS])
+                fitted = _without_models(pooled.samples[name], near[name], held, prior)
+                found += predicted([c for c in cases if model_key(c) in held], fitted)
     return found
 
 
-def _fold(cases: Sequence[Prepared], held: set[str], prior: Fitted) -> list[Held]:
-    seen = sample([case for case in cases if model_key(case) not in held])
-    fitted = fitted_around(seen, prior.x)
-    return [
-        Held(prepared=case, predicted_s=step_seconds(case, fitted.efficiency))
-        for case in cases
-        if model_key(case) in held
-    ]
+def predicted(cases: Sequence[Prepared], fitted: Fitted) -> list[Held]:
+    """The cases under these constants."""
+    efficiency = fitted.efficiency
+    return [Held(prepared=case, predicted_s=step_seconds(case, efficiency)) for case in cases]
 
 
-def fitted_around(seen: Sample, prior: FloatArray) -> Fitted:
-    """Constants of a stack from some of its cases, around a prior."""
-    at = Fitted(x=prior, deviation=np.zeros_like(prior))
-    near = linearised(seen.cases, at.efficiency, PARAMETERS)
-    return solve([(near, seen.weight)], prior)
+def _without_models(one: Sample, near: Linear, held: set[str], prior: FloatArray) -> Fitted:
+    seen = np.array([model_key(case) not in held for case in one.cases])
+    weight = weights([case for case, keep in zip(one.cases, seen, strict=True) if keep])
+    return solve([(near.rows(seen), weight)], prior)
 
 
 def quantile(values: Sequence[float]) -> float:

@@ -7,7 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from costmodel.calibration.fit import Sample, before, fit_stack, pool, sample, solve, timed_cases
+from costmodel.calibration.fit import (
+    Sample,
+    before,
+    near_stack,
+    own_constants,
+    pool,
+    sample,
+    solve,
+    timed_cases,
+)
 from costmodel.calibration.linear import linearised, moved, position, step_seconds
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared
@@ -64,14 +73,16 @@ def test_both_protocols_predict_what_they_have_not_seen(
 ) -> None:
     pooled = pool(stacks)
     held = unknown(stacks, pooled)
-    folds = known_stack(stacks, pooled)
+    near = {name: near_stack(pooled, name) for name in stacks}
+    folds = known_stack(stacks, pooled, near)
 
     assert len(held) == sum(map(len, stacks.values()))
     assert 0 < len(folds) <= len(held)
     assert {row.id for row in rows_of(held)} == {c.case.id for s in stacks.values() for c in s}
     assert all(width > 0 for width in half_widths(held).values())
 
-    own = {"nanotron": fit_stack(pooled, "nanotron", pooled.fitted.x)}
+    own = own_constants(pooled, near)
+    del own["megatron-2021"]
     (tmp_path / "default.yaml").write_text("title: any\n", encoding="utf-8")
     (tmp_path / "nanotron.yaml").write_text("title: one\nruns: {tied: true}\n", encoding="utf-8")
     (tmp_path / "intervals.yaml").write_text("known: {}\nunknown: {}\n", encoding="utf-8")
