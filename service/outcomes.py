@@ -35,6 +35,17 @@ class TimeLimitError(HaplanError):
     """The time limit came before any plan."""
 
 
+class OverdueError(HaplanError):
+    """Work took longer than it may and was stopped."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(
+            f"the work did not end within {limit_s:g} s and was stopped; allow more time, or ask "
+            "for less: merge alike pools, use a smaller cluster, or fix the micro-batch size, "
+            "schedule and recompute of the job"
+        )
+
+
 class MissingExtraError(HaplanError):
     """A command needs an optional part of the distribution that is not installed."""
 
@@ -85,6 +96,9 @@ TABLE: Mapping[type[HaplanError], Outcome] = MappingProxyType(
         TimeLimitError: _outcome(
             ExitCode.TIME_LIMIT, 504, "time-limit", "The time limit came before any plan"
         ),
+        OverdueError: _outcome(
+            ExitCode.TIME_LIMIT, 504, "overdue", "The work took too long and was stopped"
+        ),
         MissingExtraError: _outcome(
             ExitCode.INPUT, 501, "missing-extra", "A part that this needs is not installed"
         ),
@@ -118,7 +132,7 @@ def problem_error(violation: Violation) -> ProblemError:
     path = violation.field.split(" ")[0]
     return ProblemError(
         detail=str(violation),
-        pointer=f"#{path}" if path.startswith("/") else "",
+        pointer=f"#{path}" if path.startswith("/") or not path else "",
         field=violation.field,
         rule=violation.rule,
         fix=violation.fix,

@@ -16,8 +16,8 @@ from haplan_client.schema.errors import Problem
 
 Document = dict[str, Any]
 
-ANSWER_MARGIN_S = 30.0
-"""What a request may take beyond the search itself."""
+ANSWER_MARGIN_S = 75.0
+"""What a request may take beyond the search itself: waiting for a worker, and its grace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

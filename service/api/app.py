@@ -46,6 +46,11 @@ def create_app(settings: Settings) -> FastAPI:
 def open_services(settings: Settings) -> Services:
     """What the routes work with."""
     return Services(
+        settings=settings,
         plans=PlanStore.open(settings.database),
-        workers=Workers(processes=settings.processes, max_waiting=settings.max_waiting),
+        workers=Workers(
+            processes=settings.processes,
+            max_waiting=settings.max_waiting,
+            max_wait_s=settings.max_wait_s,
+        ),
     )

@@ -12,10 +12,11 @@ from starlette.routing import BaseRoute, Match
 from costmodel.errors import HaplanError, InputError, Violation
 from costmodel.wire.read import fix_of, rule_of, violations_of
 from haplan_client.schema.errors import Problem
+from haplan_client.schema.errors import ProblemError as ProblemDetail
 from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
 from service.answers import Faulty, answer_faults, sound_parts
 from service.api.services import services_of
-from service.outcomes import BusyError, problem_of
+from service.outcomes import BusyError, OverdueError, problem_of
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -44,7 +45,10 @@ class ProblemError(HaplanError):
 
 
 def problem_response(problem: Problem) -> Response:
-    """The answer that says `problem`."""
+    """The answer that says `problem`; a refusal always has an error to point at."""
+    if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR and not problem.errors:
+        error = ProblemDetail(detail=problem.detail or problem.title)
+        problem = problem.model_copy(update={"errors": (error,)})
     headers = {"Retry-After": "2"} if problem.status == HTTPStatus.SERVICE_UNAVAILABLE else None
     return Response(
         problem.model_dump_json(),
@@ -74,6 +78,10 @@ async def _handle_haplan_error(_request: Request, error: Exception) -> Response:
 async def _handle_validation_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         return problem_response(_bug())
+    mistakes = [detail for detail in error.errors() if detail["type"] == "json_invalid"]
+    if mistakes:
+        place, reason = mistakes[0]["loc"][-1], mistakes[0]["ctx"]["error"]
+        return problem_response(not_json(f"{reason} at character {place}"))
     broken = request_violations(error, request.url.path)
     return problem_response(
         problem_of(InputError([*broken, *await _others(request, error, broken)]))
@@ -91,8 +99,10 @@ async def _others(
         fields = tuple(violation.field for violation in broken)
         parts = sound_parts(cast("dict[str, Any]", body), fields)
         fault = Faulty(document=parts, broken=fields)
-        return await services_of(request).workers.run(answer_faults, fault)
-    except BusyError:
+        services = services_of(request)
+        limit_s = services.settings.estimate_limit_s
+        return await services.workers.run(answer_faults, fault, limit_s=limit_s)
+    except (BusyError, OverdueError):
         return []
 
 
@@ -116,6 +126,8 @@ def request_violations(error: RequestValidationError, path: str) -> list[Violati
 async def _handle_http_exception(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         return problem_response(_bug())
+    if error.status_code == HTTPStatus.BAD_REQUEST:
+        return problem_response(not_json("it is not UTF-8 or nests too deep"))
     title = HTTPStatus(error.status_code).phrase
     problem = Problem(title=title, status=error.status_code, detail=str(error.detail))
     response = problem_response(problem)
@@ -123,6 +135,19 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         response.headers["Allow"] = ", ".join(allowed_methods(request))
     return response
+
+
+def not_json(reason: str) -> Problem:
+    """The problem of a body that cannot be parsed."""
+    detail = f"the body is not JSON: {reason}"
+    error = ProblemDetail(detail=detail, pointer="#", rule="must be JSON", fix="correct it there")
+    return Problem(
+        type="urn:haplan:problem:not-json",
+        title="The body is not JSON",
+        status=HTTPStatus.BAD_REQUEST,
+        detail=detail,
+        errors=(error,),
+    )
 
 
 def allowed_methods(request: Request) -> list[str]:

@@ -5,14 +5,16 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from service.api.settings import Settings
 from service.storage import PlanStore
 from service.workers import Workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Storage and workers of one application."""
+    """Settings, storage and workers of one application."""
 
+    settings: Settings
     plans: PlanStore
     workers: Workers
 

