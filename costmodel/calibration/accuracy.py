@@ -17,6 +17,9 @@ Document = dict[str, Any]
 MACRO_ROWS = 20
 """A stack counts in ``macro_median`` from this many scored rows."""
 
+UNNAMED = "unnamed"
+"""Stack of the cases that name none."""
+
 REGRET_ROWS = 8
 """Rows of a group that differ only in layout for its regret to count."""
 
@@ -72,7 +75,7 @@ def accuracy_document(rows: Sequence[Row], skipped: Sequence[Skipped]) -> Docume
 def row_of(found: Scored) -> Row:
     """What the figures need of one scored case."""
     prepared, time = found.prepared, found.pairs.get("time")
-    stack = prepared.case.stack
+    stack = prepared.case.stack or UNNAMED
     return Row(
         id=prepared.case.id,
         stack=stack,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, cast
 
 from costmodel.errors import HaplanError, InputError
@@ -78,7 +79,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A measured case as in the interface's "Measured case"; bytes and seconds."""
+    """A measured case as in the interface's "Measured case"; bytes and seconds.
+
+    layout: the stages one by one, for a mix of chips.
+    """
 
     id: str
     source: str
@@ -89,6 +93,7 @@ class Case:
     hardware: Section
     parallel: Section
     measured: Section
+    layout: Section = Section(name="layout", values=MappingProxyType({}))
     note: str = ""
 
     def with_values(self, section: str, **values: Any) -> "Case":
@@ -114,5 +119,6 @@ def case_of(row: Mapping[str, Any]) -> Case:
         hardware=section("hardware"),
         parallel=section("parallel"),
         measured=Section(name="measured", values=row["measured"]),
+        layout=section("layout"),
         note=str(row.get("note", "")),
     )

@@ -43,6 +43,8 @@ _FABRICS = {
     "nvidia-b300": _Fabric(scale_up="nvlink5", link="infiniband-xdr", nics=8),
     "nvidia-gb200": _Fabric(scale_up="nvlink5-nvl72", link="infiniband-ndr", nics=8, domain=72),
     "nvidia-gb300": _Fabric(scale_up="nvlink5-nvl72", link="infiniband-xdr", nics=8, domain=72),
+    "nvidia-t4": _Fabric(scale_up="pcie3-x16", link="ethernet-10g", nics=1),
+    "nvidia-gh200": _Fabric(scale_up="nvlink4", link="slingshot-200g", nics=8),
     "amd-mi300x": _Fabric(scale_up="xgmi-mi300x", link="roce-400g", nics=8),
     "amd-mi325x": _Fabric(scale_up="xgmi-mi300x", link="roce-400g", nics=8),
     "amd-mi35": _Fabric(scale_up="xgmi-mi350x", link="roce-400g", nics=8),

@@ -65,14 +65,17 @@ def model_key(prepared: Prepared) -> str:
 
 
 def timed_cases(cases: Iterable[Case]) -> dict[str, list[Prepared]]:
-    """By stack, the cases that can be predicted and that measured a time."""
+    """By stack, the cases that can be predicted and that measured a time.
+
+    Cases without a stack (the mixed clusters) stay out: no constant is fitted to them.
+    """
     found: dict[str, list[Prepared]] = defaultdict(list)
     for case in cases:
         try:
             prepared = prepare(case)
         except (UnscorableError, InputError):
             continue
-        if prepared.step_s:
+        if prepared.step_s and case.stack:
             found[case.stack].append(prepared)
     return dict(sorted(found.items()))
 

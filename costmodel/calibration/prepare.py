@@ -2,12 +2,19 @@
 
 from dataclasses import dataclass, replace
 
-from costmodel.calibration.case import Case, UnscorableError
+from costmodel.calibration.case import Case
 from costmodel.calibration.clusters import cluster_of
 from costmodel.calibration.completion import completed
 from costmodel.calibration.convention import Convention, convention
 from costmodel.calibration.layouts import job_of, layout_of, recomputing, states_recompute
 from costmodel.calibration.measured import measured_step_s, model_flop_per_token
+from costmodel.calibration.mixed import (
+    MIXED_ASSUMPTION,
+    is_mixed,
+    mixed_cluster,
+    mixed_layout,
+    plain_case,
+)
 from costmodel.calibration.models import Reading, model_of
 from costmodel.efficiency import Efficiency
 from costmodel.evaluation import Evaluation
@@ -71,15 +78,17 @@ def trains_adapters(case: Case) -> bool:
 
 def prepare(case: Case) -> Prepared:
     """Reads one case. Raises UnscorableError, or InputError for unpublished numbers."""
-    if "chip" not in case.hardware.values:
-        raise UnscorableError("hardware chip not stated: a mix, whose stages are not read")
-    how = convention(case)
+    how, mixed = convention(case), is_mixed(case)
+    case = plain_case(case) if mixed else case
     filled = completed(case, how)
     reading = Reading(case=filled.case, convention=how, assumptions=filled.assumptions)
     job = job_of(reading)
     model = model_of(reading)
-    cluster = cluster_of(reading)
-    layout = layout_of(reading, job, model.num_layers)
+    cluster = mixed_cluster(case) if mixed else cluster_of(reading)
+    whole = mixed_layout(case, model.num_layers) if mixed else None
+    if mixed:
+        reading.assume(MIXED_ASSUMPTION)
+    layout = whole or layout_of(reading, job, model.num_layers)
     problem = Problem(
         model=model,
         cluster=cluster,
