@@ -8,7 +8,7 @@ not proposed, since synchronisation only adds to it.
 from collections.abc import Iterator
 from itertools import permutations
 
-from planner.chains import Candidate, by_room, chain_candidate, contiguous
+from planner.chains import Candidate, by_room, chain_candidate, contiguous, outlines
 from planner.degrees import slowest_pool
 from planner.instance import Draft, Instance
 from planner.route_moves import improved_route
@@ -29,7 +29,7 @@ SCORED_PER_SUBSET = 3
 def chains(instance: Instance, watch: Watch) -> Iterator[Draft]:
     """Chains over any pools: the quickest few, those that moves make of them, then the others."""
     sketches = routes(instance, _orders(instance), watch)[:BALANCED]
-    balanced = _balanced(instance, sketches, watch)
+    balanced = _balanced(instance, [*sketches, *_whole_pools(instance)], watch)
     yield from (c.draft for c, _ in balanced[:FIRST])
     moved = [improved_route(instance, r.parts, r.count, watch) for _, r in balanced[:MOVED]]
     others = sorted(
@@ -50,6 +50,15 @@ def subset_chains(instance: Instance, watch: Watch) -> Iterator[Draft]:
             sketches = routes(instance, orders, watch)[:BALANCED_PER_SUBSET]
             balanced = _balanced(instance, sketches, watch)
             yield from (c.draft for c, _ in balanced[:SCORED_PER_SUBSET])
+
+
+def _whole_pools(instance: Instance) -> list[Route]:
+    """Chains over one pool with all its chips, of few pools; sketches may prefer fewer stages."""
+    if len(instance.chips) > MOST_PERMUTED:
+        return []
+    singles = tuple((k,) for k in range(len(instance.chips)))
+    found = outlines(instance, singles, width=6)[:BALANCED_PER_SUBSET]
+    return [Route(parts=o.parts, count=o.count, quick_s=o.ideal_s) for o in found]
 
 
 def _balanced(

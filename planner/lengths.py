@@ -4,7 +4,8 @@ For a limit tau on F + B of every stage a stage at position j from the end holds
 ``cap(d, j)`` layers under degrees d (time, and memory with the micro-batches in flight there). A
 dynamic program from the last stage forward finds the most layers that j stages over the last
 pools of an order hold; the smallest number of stages P that holds all L gives the time
-``(m + P - 1) tau``. Layers count as alike here; the balance that follows deals the real ones.
+``(m + P - 1) tau``. Layers count as alike here, as many as the costliest layer goes into all of
+them; the balance that follows deals the real ones.
 """
 
 from typing import NamedTuple
@@ -32,7 +33,19 @@ class Choices(NamedTuple):
 
 
 @nb.njit(cache=True, nogil=True)
-def _memory_caps(x: Arrays, choices: Choices, kept: IntArray) -> IntArray:
+def _equal_layers(x: Arrays, choices: Choices) -> int:
+    """Layers as costly as the costliest one that are the work of all layers, rounded up."""
+    o = choices.rows[0, 0]
+    L = x.forward.shape[1] - 1
+    most = 0.0
+    for i in range(L):
+        layer = x.forward[o, i + 1] - x.forward[o, i] + x.backward[o, i + 1] - x.backward[o, i]
+        most = max(most, layer)
+    return max(1, int(np.ceil((x.forward[o, L] + x.backward[o, L]) / most - 1e-6)))
+
+
+@nb.njit(cache=True, nogil=True)
+def _memory_caps(x: Arrays, choices: Choices, kept: IntArray, count: int) -> IntArray:
     """Layers that fit under each mode at each position from the end, (D, M, P + 1)."""
     D, M = choices.rows.shape
     L = x.forward.shape[1] - 1
@@ -42,31 +55,28 @@ def _memory_caps(x: Arrays, choices: Choices, kept: IntArray) -> IntArray:
             o = choices.rows[d, v]
             if o < 0:
                 continue
-            static = (x.dense[o, L] * x.dense_bytes[o] + x.expert[o, L] * x.expert_bytes[o]) / L
+            static = (x.dense[o, L] * x.dense_bytes[o] + x.expert[o, L] * x.expert_bytes[o]) / count
             room = x.budget[o] - x.transient_peak[o]
             for j in range(1, len(kept)):
                 left = room
                 if j == 1:
                     left -= x.last_dense[o] * x.dense_bytes[o] + x.last_kept[o]
-                each = static + kept[j] * x.kept[o, L] / L
-                caps[d, v, j] = max(0, min(L, int(left / each)))
+                each = static + kept[j] * x.kept[o, L] / count
+                caps[d, v, j] = max(0, min(count, int(left / each)))
     return caps
 
 
 @nb.njit(cache=True, nogil=True)
-def _sums(
-    x: Arrays, choices: Choices, memory: IntArray, tau: float, sums: IntArray, first: IntArray
-) -> None:
-    """sums[d, j]: layers of stages 1..j under degrees d; first[d, j]: start of the run before j.
+def _runs(x: Arrays, choices: Choices, memory: IntArray, count: int, tau: float) -> IntArray:
+    """[0, d, j]: layers of stages 1..j under degrees d; [1, d, j]: start of the run that j ends.
 
-    A run ends where a stage would hold nothing.
+    A run ends where a stage would hold nothing. Shape (2, D, P + 1).
     """
-    D, M, _ = memory.shape
+    D, M, P = memory.shape
     L = x.forward.shape[1] - 1
+    runs = np.zeros((2, D, P), np.int64)
     for d in range(D):
-        sums[d, 0] = 0
-        first[d, 0] = 0
-        for j in range(1, memory.shape[2]):
+        for j in range(1, P):
             best = 0
             for v in range(M):
                 o = choices.rows[d, v]
@@ -74,24 +84,24 @@ def _sums(
                     left = tau
                     if j == 1:
                         left -= x.last_forward[o] + x.last_backward[o]
-                    each = (x.forward[o, L] + x.backward[o, L]) / L
+                    each = (x.forward[o, L] + x.backward[o, L]) / count
                     best = max(best, min(memory[d, v, j], int(left / each * (1 + 1e-9))))
-            sums[d, j] = sums[d, j - 1] + best
-            first[d, j] = j if best == 0 else first[d, j - 1]
+            runs[0, d, j] = runs[0, d, j - 1] + best
+            runs[1, d, j] = j if best == 0 else runs[1, d, j - 1]
+    return runs
 
 
 @nb.njit(cache=True, nogil=True)
-def _most_layers(
-    choices: Choices, sums: IntArray, first: IntArray, num_pools: int, taken: IntArray
-) -> IntArray:
+def _most_layers(choices: Choices, runs: IntArray, taken: IntArray) -> IntArray:
     """Most layers of j stages over all pools, (P + 1,); taken[k, j] = (degrees, stages) of pool k.
 
     Pools are visited from the last to the first; -1 where j stages cannot be had.
     """
+    sums, first = runs
     P = sums.shape[1]
     most = np.full(P, -1, np.int64)
     most[0] = 0
-    for k in range(num_pools - 1, -1, -1):
+    for k in range(len(taken) - 1, -1, -1):
         better = most.copy()
         taken[k, :, 0] = -1
         taken[k, :, 1] = 0
@@ -119,13 +129,12 @@ def quickest(
     kept[j]: micro-batches in flight at position j from the end; their number less one is the
     deepest chain. limit_s: chains that take longer are left out.
     """
-    P, pools, D = len(kept), int(choices.place.max()) + 1, len(choices.place)
-    L = x.forward.shape[1] - 1
+    P, pools = len(kept), int(choices.place.max()) + 1
+    count = _equal_layers(x, choices)
     tau = _least_limit(x, choices, pools)
     if microbatches * tau > limit_s:
         return np.zeros(0), np.zeros((0, pools, 2), np.int64)
-    memory = _memory_caps(x, choices, kept)
-    sums, first = np.zeros((D, P), np.int64), np.zeros((D, P), np.int64)
+    memory = _memory_caps(x, choices, kept, count)
     taken = np.zeros((pools, P, 2), np.int64)
     times = np.full(MAX_STEPS, np.inf)
     chains = np.zeros((MAX_STEPS, pools, 2), np.int64)
@@ -133,10 +142,13 @@ def quickest(
     for step in range(MAX_STEPS):
         if microbatches * tau > best:
             break
-        _sums(x, choices, memory, tau, sums, first)
-        most = _most_layers(choices, sums, first, pools, taken)
+        runs = _runs(x, choices, memory, count, tau)
+        if (microbatches + _least_depth(runs[0], count) - 1) * tau > best:
+            tau *= STEP
+            continue
+        most = _most_layers(choices, runs, taken)
         depth = 0
-        while depth < deepest and most[depth] < L:
+        while depth < deepest and most[depth] < count:
             depth += 1
         if depth < deepest:
             deepest = depth
@@ -149,6 +161,20 @@ def quickest(
         tau *= STEP
     found = np.flatnonzero((times <= limit_s) & (times < np.inf))
     return times[found], chains[found]
+
+
+@nb.njit(cache=True, nogil=True)
+def _least_depth(sums: IntArray, layers: int) -> int:
+    """No fewer stages hold all layers, were each as large as the largest of its position."""
+    left = layers
+    for j in range(1, sums.shape[1]):
+        most = 0
+        for d in range(len(sums)):
+            most = max(most, sums[d, j] - sums[d, j - 1])
+        left -= most
+        if left <= 0:
+            return j
+    return int(sums.shape[1])
 
 
 @nb.njit(cache=True, nogil=True)

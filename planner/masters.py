@@ -11,11 +11,15 @@ from planner.bound import work_bound
 from planner.chains import template_for
 from planner.degrees import Degrees, best_of_pool, sample_sizes
 from planner.instance import Draft, Instance, Template, layout_of, pipelines_of
+from planner.lighter import lightened
 from planner.mixes import Column, column, mix
 from planner.watch import Watch
 
 WIDTH = 4
 MOST_DEGREES = 64
+CLOSE = 1.05
+"""How near the best step known a mix has to be for its synchronisation to be looked at."""
+
 DEPTHS = (*range(1, 17), 18, 20, 22, 24, 27, 30, 32, 36, 40, 44, 48, 54, 60, 64)
 """Numbers of stages that are tried in one pool."""
 
@@ -46,17 +50,19 @@ def _grown(instance: Instance, islands: list[int], watch: Watch) -> Iterator[Dra
     """
     order = sorted(islands, key=lambda i: (work_bound(instance, _pools_in(instance, (i,))), i))
     chosen: tuple[int, ...] = ()
-    best_s = float("inf")
+    best: tuple[float, Draft] | None = None
     for island in order:
         grown = (*chosen, island)
-        pools = _pools_in(instance, grown)
-        if not _promising(instance, pools, watch):
+        if not _promising(instance, _pools_in(instance, grown), watch):
             chosen = grown
             continue
         mixed = None if watch.expired() else _scored_mix(instance, grown)
-        if mixed is not None and mixed[0] < best_s:
-            chosen, best_s = grown, mixed[0]
-            yield from _refined(instance, pools, mixed[1])
+        if mixed is not None and (best is None or mixed[0] < best[0]):
+            chosen, best = grown, mixed
+            yield from _refined(instance, _pools_in(instance, chosen), mixed[1])
+    if best is not None and best[0] < CLOSE * watch.best_s and not watch.expired():
+        columns = _columns(instance, _pools_in(instance, chosen), pipelines_of(best[1]))
+        yield from lightened(instance, best[1], columns)
 
 
 def _scored_mix(instance: Instance, islands: tuple[int, ...]) -> tuple[float, Draft] | None:

@@ -14,7 +14,7 @@ from planner.instance import Instance, arrays
 from planner.lengths import Choices, quickest
 from planner.watch import Watch
 
-WIDTH = 16
+WIDTH = 12
 """Degrees of a pool that are tried."""
 
 WINDOW = 1.15
@@ -76,15 +76,25 @@ def _routes_of(
                 yield Route(parts=parts, count=count, quick_s=seconds)
 
 
-def _counts(instance: Instance, tried: tuple[Degrees, ...], samples: int) -> tuple[int, ...]:
-    """Copies at which some pool changes its number of stages, few to many."""
-    most = instance.batch // samples
+def _counts(instance: Instance, tried: tuple[Degrees, ...], samples: int) -> list[int]:
+    """Copies at which some pool changes its number of stages, the most promising first.
+
+    Promising: a short pipeline time if every pool ran its first degrees on all chips that fit.
+    """
+    most, deepest = instance.batch // samples, min(instance.space.max_stages, instance.num_layers)
     found: set[int] = set()
     for pool, size in {(d.pool, d.num_chips) for d in tried}:
         groups = instance.chips[pool] // size
-        deepest = min(groups, instance.space.max_stages)
-        found |= {groups // depth for depth in range(1, deepest + 1)}
-    return tuple(sorted(c for c in found if 1 <= c <= most))
+        found |= {groups // depth for depth in range(1, min(groups, deepest) + 1)}
+    best = {d.pool: d for d in reversed(tried)}
+
+    def seconds(count: int) -> float:
+        stages = {k: instance.chips[k] // (d.num_chips * count) for k, d in best.items()}
+        speed = sum(n * best[k].num_chips / best[k].rate for k, n in stages.items())
+        depth = min(deepest, sum(stages.values()))
+        return (-(-instance.batch // (samples * count)) + depth - 1) / max(speed, 1e-30)
+
+    return sorted((c for c in found if 1 <= c <= most), key=lambda c: (seconds(c), c))
 
 
 @lru_cache(maxsize=4096)

@@ -32,7 +32,7 @@ def instance_of(seed: int) -> Instance:
 
 def most_layers(x: Arrays, stages: list[int], kept: list[int], tau: float) -> int:
     """Layers that these stages hold when all layers are alike; 0 when one of them holds none."""
-    layers, total = x.forward.shape[1] - 1, 0
+    layers, total = x.forward.shape[1] - 1, 0  # tiny models have alike layers
     for j, o in zip(range(len(stages), 0, -1), stages, strict=True):
         seconds = (x.forward[o, -1] + x.backward[o, -1]) / layers
         static = x.dense[o, -1] * x.dense_bytes[o] / layers
