@@ -1,6 +1,7 @@
 """Where a command's answer goes: the document or its table to stdout, all else to stderr."""
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Generator
@@ -14,6 +15,9 @@ from rich.console import Console, RenderableType
 from costmodel.errors import InputError
 
 PLAIN_WIDTH = 120
+"""Of text that goes to a file or a pipe."""
+LEAST_WIDTH = 80
+"""What the tables need; a narrower terminal wraps the lines."""
 
 Document = dict[str, Any]
 
@@ -26,11 +30,22 @@ class Format(StrEnum):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that is wide enough for the tables when nobody watches."""
-    found = Console(stderr=stderr, highlight=False, soft_wrap=False)
-    return (
-        found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
-    )
+    """A console as wide as the terminal or `COLUMNS` say, but wide enough for the tables."""
+    found = Console(stderr=stderr, highlight=False)
+    unknown = not found.is_terminal and "COLUMNS" not in os.environ
+    width = PLAIN_WIDTH if unknown else max(LEAST_WIDTH, found.width)
+    return Console(stderr=stderr, highlight=False, width=width)
+
+
+def show_text(renderable: RenderableType) -> None:
+    """Print for people; in a file or a pipe no line ends in blanks."""
+    out = console()
+    if out.is_terminal:
+        out.print(renderable)
+        return
+    with out.capture() as captured:
+        out.print(renderable)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def to_json(document: Document) -> str:
@@ -50,7 +65,7 @@ def emit(
     if output_format is Format.JSON:
         sys.stdout.write(to_json(document) + "\n")
     else:
-        console().print(show(document))
+        show_text(show(document))
 
 
 def save(text: str, path: Path) -> None:

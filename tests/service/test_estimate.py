@@ -55,7 +55,7 @@ def test_terms_sum_to_totals(capsys: pytest.CaptureFixture[str]) -> None:
 def test_text_shows_every_term(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ESTIMATE, "--layout", "tp=4,pp=4,dp=4"]) == 0
     text = capsys.readouterr().out
-    for part in ("fits", "weights", "optimizer", "transient", "0.3 roce", "bubble", "finish"):
+    for part in ("fits", "weights", "optim", "trans", "0.3    roce", "bubble", "finish"):
         assert part in text
 
 

@@ -3,16 +3,17 @@
 import pytest
 from rich.console import Console, RenderableType
 
-from service.cli.text.plan_text import ep_text, layers_text, show_plan
+from service.cli.text.plan_text import show_plan
 from service.cli.text.quantities import (
     bar,
     count,
     gibibytes,
-    memory_bar,
+    memory_text,
     percent,
-    rate,
     seconds,
+    seconds_pair,
 )
+from service.cli.text.runs import layers_text, runs_of
 from tests.service.fixtures import plan_document, stage
 
 
@@ -41,8 +42,9 @@ def test_seconds(value: float, text: str) -> None:
 
 def test_other_quantities() -> None:
     assert gibibytes(80 * 2**30) == "80.0 GiB"
-    assert rate(312e12, "FLOP/s") == "312 TFLOP/s"
-    assert rate(5, "B/s") == "5 B/s"
+    assert seconds_pair(0.0408, 0.0838) == "40.8/83.8 ms"
+    assert seconds_pair(0, 2000) == "0/2,000 s"
+    assert seconds_pair(0, 1e-9) == "0/0.001 us"
     assert count(70.6e9) == "70.6 B"
     assert count(12) == "12"
     assert percent(0.123) == "12.3 %"
@@ -62,17 +64,31 @@ def test_a_bar_grows_with_its_share() -> None:
 
 @pytest.mark.parametrize(("used", "style"), [(0.5, "green"), (0.97, "yellow"), (1.5, "red")])
 def test_memory_warns_by_colour(used: float, style: str) -> None:
-    assert memory_bar(used, 1.0).style == style
+    assert memory_text(used, 1.0).style == style
 
 
 def test_layers_name_their_ranges_and_ends() -> None:
-    assert layers_text(stage("a", 0, 10)) == "10 (0-9) +E"
-    assert layers_text(stage("a", 0, 0, chunks=[[4, 6], [8, 10]], embedding=False)) == "4 (4-5,8-9)"
+    apart = stage("a", 0, 0, chunks=[[4, 6], [8, 10]], embedding=False)
+    many = stage("a", 0, 0, chunks=[[4 * v, 4 * v + 2] for v in range(5)], embedding=False)
+
+    assert layers_text([stage("a", 0, 10)]) == "10 (0-9) +E"
+    assert layers_text([apart]) == "4 (4-5,8-9)"
+    assert layers_text([many]) == "10 (0-1,..)"
+    assert layers_text([stage("a", 2, 5), stage("a", 5, 8)]) == "3 each (2-7)"
 
 
-def test_expert_tensor_parallelism_is_shown_where_there_is_any() -> None:
-    assert ep_text(stage("a", 0, 1, ep=8)) == "8"
-    assert ep_text(stage("a", 0, 1, ep=8, etp=2)) == "8x2"
+def test_stages_that_are_alike_are_a_run() -> None:
+    stages = [
+        stage("a", 0, 2),
+        *(stage("a", 2 * k, 2 * k + 2, forward_s=k) for k in range(1, 15)),
+        stage("b", 30, 31, ep=8),
+        stage("b", 31, 32, ep=8),
+    ]
+    runs = runs_of(stages, collapse=True)
+
+    assert [run.label for run in runs] == ["0", "1-14 x14", "15", "16"]
+    assert runs[1].largest("forward_s") == 14
+    assert len(runs_of(stages, collapse=False)) == 17
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

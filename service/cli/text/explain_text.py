@@ -1,14 +1,15 @@
 """An explanation as text: the summary, the plan, the schedule drawn, and what changes would do."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.text import Text
 
 from service.cli.text.plan_text import show_plan
 from service.cli.text.quantities import seconds
-from service.cli.text.tables import table
+from service.cli.text.tables import remarks, table
 
 Document = dict[str, Any]
 
@@ -21,42 +22,60 @@ def show_explanation(explanation: Document) -> RenderableType:
     """The whole explanation."""
     parts: list[RenderableType] = [show_plan(explanation["plan"]), summary_text(explanation)]
     if explanation["timeline"]:
-        parts.append(timeline_text(explanation["timeline"]))
+        parts.append(Timeline(explanation["timeline"]))
     if explanation["changes"]:
-        parts.append(change_table(explanation["changes"]))
+        parts.append(changes_text(explanation["changes"]))
     return Group(*parts)
 
 
-def summary_text(explanation: Document) -> Text:
+def summary_text(explanation: Document) -> RenderableType:
     """Why, in sentences."""
-    return Text.assemble(("Why", "bold"), *(f"\n  {line}" for line in explanation["summary"]), "\n")
+    lines = (Padding(Text(line), (0, 0, 0, 2)) for line in explanation["summary"])
+    return Group(Text("Why", style="bold"), *lines, Text())
 
 
-def timeline_text(timeline: str) -> Text:
-    """The schedule of the slowest pipeline; the drawing is between bars."""
-    head, *rows = timeline.splitlines()
-    text = Text(no_wrap=True).append("Schedule", style="bold").append(f": {head}\n")
-    for row in rows:
-        name, _, drawing = row.partition("|")
-        text.append(f"  {name}|")
-        for letter in drawing:
-            text.append(letter, style=TIMELINE_STYLES.get(letter, ""))
-        text.append("\n")
-    return text.append(
-        "  F, B: forward and backward, letter case alternates; a dot is idle\n", "dim"
-    )
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The schedule of the slowest pipeline, drawn as wide as there is room."""
+
+    drawing: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        head, *rows = self.drawing.splitlines()
+        yield Text.assemble(("Schedule", "bold"), f": {head}")
+        for row in rows:
+            name, _, cells = row.partition("|")
+            room = options.max_width - len(name) - len("  ||")
+            yield timeline_row(name, narrowed(cells.rstrip("|"), room))
+        yield Text(f"  {LEGEND}\n", style="dim")
 
 
-def change_table(changes: list[Document]) -> Table:
-    """What each change to the plan would do."""
-    rows = [(change["what"], *effect_cells(change)) for change in changes]
-    return table("What a change would do", ("change", ">step time", ">effect", ""), rows)
+def timeline_row(name: str, cells: str) -> Text:
+    """One stage; forwards and backwards have their colours."""
+    text = Text(f"  {name}|", no_wrap=True)
+    for letter in cells:
+        text.append(letter, style=TIMELINE_STYLES.get(letter, ""))
+    return text.append("|")
 
 
-def effect_cells(change: Document) -> tuple[str, Text, str]:
-    """Step time and effect, or why the change is not possible."""
-    if change["relative"] is None:
-        return "", Text("not possible", style="dim"), change["reason"]
+def narrowed(cells: str, width: int) -> str:
+    """Every so many of the cells, so that they fit."""
+    if len(cells) <= width:
+        return cells
+    return "".join(cells[(2 * k + 1) * len(cells) // (2 * width)] for k in range(width))
+
+
+def changes_text(changes: list[Document]) -> RenderableType:
+    """What each change to the plan would do, and which cannot be made."""
+    rows = [change_cells(change) for change in changes if change["relative"] is not None]
+    barred = [f"{c['what']}: {c['reason']}" for c in changes if c["relative"] is None]
+    columns = ("change", ">step time", ">effect")
+    shown = table("What a change would do", columns, rows) if rows else Group()
+    return Group(shown, remarks("Changes that are not possible", barred, style="dim"))
+
+
+def change_cells(change: Document) -> tuple[str, str, Text]:
+    """A change that can be made, with the step time after it."""
     style = "green" if change["relative"] < 0 else "red"
     effect = Text(f"{100 * change['relative']:+.1f} %", style=style)
-    return seconds(change["step_time_s"]), effect, change["reason"]
+    return change["what"], seconds(change["step_time_s"]), effect

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.syntax import Syntax
+from rich.json import JSON
 
 from service.cli.output import to_json
 from service.cli.text.quantities import count
@@ -51,4 +51,6 @@ def show_model(model: Document) -> RenderableType:
 
 def show_graph(graph: Document) -> RenderableType:
     """A block graph; there is no shorter way to say it than its document."""
-    return Syntax(to_json(graph), "json", background_color="default")
+    text = JSON(to_json(graph)).text
+    text.no_wrap, text.overflow = False, "fold"
+    return text

@@ -1,19 +1,16 @@
 """A plan as text: the answer first, then pipelines, time, and what it was compared with."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.text.quantities import bar, count, gibibytes, memory_bar, percent, seconds
-from service.cli.text.tables import facts, remarks, table
+from service.cli.text.pipeline_text import pipelines_text
+from service.cli.text.quantities import bar, count, gibibytes, percent, seconds
+from service.cli.text.tables import facts, remarks, some, table
 
 Document = dict[str, Any]
-
-OPTIONAL = {">cp", ">ep", ">replicas"}
-"""Columns left out where every stage has 1."""
 
 STATUS_STYLES = {"optimal": "bold green", "feasible": "green", "infeasible": "bold red"}
 
@@ -28,7 +25,7 @@ def show_plan(plan: Document) -> RenderableType:
         return Group(headline(plan), shortfall_text(plan.get("shortfall")), *notes)
     return Group(
         headline(plan),
-        *(pipeline_table(index, pipeline) for index, pipeline in enumerate(plan["pipelines"])),
+        pipelines_text(plan["pipelines"]),
         breakdown_table(plan["prediction"]),
         comparison_table(plan),
         *notes,
@@ -47,7 +44,8 @@ def headline(plan: Document) -> RenderableType:
     )
     if plan["status"] == "infeasible":
         return title
-    return Group(title, facts(result_facts(plan)))
+    identity = Text.assemble(("plan ", "dim"), plan["id"])
+    return Group(title, facts(result_facts(plan)), identity, Text())
 
 
 def shortfall_text(shortfall: Document | None) -> RenderableType:
@@ -84,71 +82,20 @@ def result_facts(plan: Document) -> list[tuple[str, str]]:
             "proven bound",
             f"{seconds(bound['step_time_s'])}; gap {percent(bound['gap'])}",
         ),
-        ("chips", ", ".join(f"{n} x {name}" for name, n in plan["cluster"]["chips"].items())),
+        ("chips", chips_text(plan["cluster"]["chips"])),
         ("idle", idle_text(plan.get("idle", {}))),
         ("search", search_text(plan["search"])),
-        ("plan", plan["id"]),
     ]
+
+
+def chips_text(chips: dict[str, int]) -> str:
+    """How many chips of each kind, a kind a line."""
+    return some([f"{number:,} x {name}" for name, number in chips.items()], separator="\n")
 
 
 def idle_text(idle: dict[str, int]) -> str:
     """Chips that the plan leaves unused."""
-    used = [f"{number} in {pool}" for pool, number in idle.items() if number]
-    return ", ".join(used) or "none"
-
-
-def pipeline_table(index: int, pipeline: Document) -> Table:
-    """One kind of pipeline: a row for each stage."""
-    times = "time" if pipeline["count"] == 1 else "times"
-    title = (
-        f"Pipeline {index}: {pipeline['count']} {times}, "
-        f"{pipeline['microbatches']} micro-batches each"
-    )
-    rows = [stage_cells(number, stage) for number, stage in enumerate(pipeline["stages"])]
-    shown = [name for name in rows[0] if name not in OPTIONAL or differs(name, rows)]
-    return table(title, shown, [[row[name] for name in shown] for row in rows])
-
-
-def differs(name: str, rows: Sequence[Mapping[str, RenderableType]]) -> bool:
-    """Whether a column says anything."""
-    return any(row[name] != "1" for row in rows)
-
-
-def stage_cells(number: int, stage: Document) -> dict[str, RenderableType]:
-    """One stage, by column."""
-    memory = stage["memory"]
-    return {
-        ">#": str(number),
-        "pool": stage["pool"],
-        "layers": layers_text(stage),
-        ">tp": str(stage["tp"]),
-        ">cp": str(stage["cp"]),
-        ">ep": ep_text(stage),
-        ">replicas": str(stage["replicas"]),
-        ">batch": str(stage["micro_batch_size"]),
-        ">zero": str(stage["zero"]),
-        "recompute": stage["recompute"]["mode"],
-        ">forward": seconds(stage["forward_s"]),
-        ">backward": seconds(stage["backward_s"]),
-        ">memory": memory_bar(memory["peak"], memory["capacity"], width=6),
-    }
-
-
-def layers_text(stage: Document) -> str:
-    """Number and ranges of layers, and what else the stage holds."""
-    chunks = stage["chunks"]
-    ranges = ",".join(f"{start}-{stop - 1}" for start, stop in chunks if stop > start)
-    extras = "".join(
-        letter for key, letter in (("embedding", "E"), ("head", "H"), ("mtp", "M")) if stage[key]
-    )
-    return f"{sum(stop - start for start, stop in chunks)} ({ranges})" + (
-        f" +{extras}" if extras else ""
-    )
-
-
-def ep_text(stage: Document) -> str:
-    """Expert parallel degree, with expert tensor parallelism where there is any."""
-    return str(stage["ep"]) if stage["etp"] == 1 else f"{stage['ep']}x{stage['etp']}"
+    return some([f"{number:,} in {pool}" for pool, number in idle.items() if number]) or "none"
 
 
 def breakdown_table(prediction: Document) -> Table:
@@ -171,7 +118,7 @@ def comparison_table(plan: Document) -> RenderableType:
     ]
     if not baselines and not alternatives:
         return Group()
-    return table("Compared with", ("", ">step time", ">"), [*baselines, *alternatives])
+    return table("Compared with", ("", ">step time", ""), [*baselines, *alternatives])
 
 
 def baseline_cells(baseline: Document) -> tuple[str, str]:

@@ -22,14 +22,6 @@ def gibibytes(value: float) -> str:
     return f"{value / GIB:.1f} GiB"
 
 
-def rate(value: float, unit: str) -> str:
-    """A decimal rate, as in `312 TFLOP/s`."""
-    for least, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if value >= least:
-            return f"{value / least:.4g} {prefix}{unit}"
-    return f"{value:.4g} {unit}"
-
-
 def count(value: float) -> str:
     """A large count, as in `70.6 B`."""
     for least, letter in _COUNT_UNITS:
@@ -50,9 +42,22 @@ def bar(share: float, *, width: int = 12) -> str:
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
 
 
-def memory_bar(used: float, capacity: float, *, width: int = 12) -> Text:
-    """Used against capacity: green with room, yellow when tight, red when over."""
+def seconds_pair(first: float, second: float) -> str:
+    """Two durations in the unit of the longer one, as in `40.8/83.8 ms`."""
+    longer = max(abs(first), abs(second))
+    units = [(factor, unit) for least, factor, unit in _TIME_UNITS if longer >= least]
+    factor, unit = (units or [_TIME_UNITS[-1][1:]])[0]
+    numbers = (value * factor for value in (first, second))
+    return "/".join(f"{n:.3g}" if n < 1000 else f"{n:,.0f}" for n in numbers) + f" {unit}"
+
+
+def gibibyte_number(value: float) -> str:
+    """A memory size in GiB where the unit is said elsewhere."""
+    return f"{value / GIB:.1f}"
+
+
+def memory_text(used: float, capacity: float) -> Text:
+    """Used of usable GiB: green with room, yellow when tight, red when over."""
     share = used / capacity if capacity else float("inf")
     style = "red" if share > 1 else "yellow" if share > 0.95 else "green"
-    text = Text(bar(share, width=width), style=style)
-    return text.append(f" {used / GIB:.1f}/{capacity / GIB:.1f} GiB", style="default")
+    return Text(f"{gibibyte_number(used)}/{gibibyte_number(capacity)}", style=style)
