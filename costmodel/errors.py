@@ -6,6 +6,7 @@ Infeasible is a result and not an exception; everything here is about input.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
@@ -70,8 +71,18 @@ class UnsafeDocumentError(InputError):
 
 
 def suggest(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The known names nearest to `name`, best first, at most three."""
-    return tuple(difflib.get_close_matches(name, list(known), n=3, cutoff=0.5))
+    """The known names nearest to `name`, best first, at most three.
+
+    Names that contain all parts of it (`h100` in `nvidia-h100-sxm-80g`) come before names that are
+    spelled alike; case does not count.
+    """
+    names = list(known)
+    parts = [part for part in re.split(r"[^a-z0-9.]+", name.casefold()) if part]
+    containing = [n for n in names if parts and all(part in n.casefold() for part in parts)]
+    containing.sort(key=lambda n: (not n.casefold().startswith(name.casefold()), len(n), n))
+    folded = {n.casefold(): n for n in names}
+    alike = difflib.get_close_matches(name.casefold(), list(folded), n=3, cutoff=0.5)
+    return tuple(dict.fromkeys([*containing, *(folded[n] for n in alike)]))[:3]
 
 
 def did_you_mean(suggestions: tuple[str, ...], known: Iterable[str]) -> str:
