@@ -297,7 +297,7 @@ def _summary(plan: Plan, evaluation: Evaluation, bottleneck: Bottleneck) -> tupl
     if plan.bound is not None:
         lines.append(
             f"No layout of the declared space can take less than {plan.bound.step_time_s:.4g} s, "
-            f"so at most {100 * plan.bound.gap:.1f} % remain."
+            f"so the best one is at most {1 + plan.bound.gap:.2f} x as fast."
         )
     return tuple(lines)
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from costmodel.assumptions import assumptions_of
 from costmodel.hardware.values import Cluster
 from costmodel.job import Job
+from costmodel.layout.rules import warnings as layout_warnings
 from costmodel.model.graph import ModelGraph
 from costmodel.problem import Problem
 from costmodel.step import EVALUATOR_VERSION, evaluate
@@ -88,7 +89,7 @@ def _explained(
         baselines=baselines(instance, (*found.ranked, *found.outside), step_s),
         alternatives=(Alternative(target="any", step_time_s=step_s, relative=0.0),),
         effort=_effort(instance.space, found, watch),
-        warnings=_warnings(problem),
+        warnings=(*_warnings(problem, found), *layout_warnings(problem, layout)),
         assumptions=assumptions_of(problem, layout),
     )
 
@@ -110,17 +111,19 @@ def _infeasible(problem: Problem, instance: Instance, found: Found, watch: Watch
         alternatives=(),
         effort=_effort(instance.space, found, watch),
         shortfall=None if found.cut_off else shortfall_of(problem, instance.space),
-        warnings=_warnings(problem),
+        warnings=_warnings(problem, found),
         assumptions=assumptions_of(problem, None),
     )
 
 
-def _warnings(problem: Problem) -> tuple[str, ...]:
+def _warnings(problem: Problem, found: Found) -> tuple[str, ...]:
     cluster, precision = problem.cluster, problem.job.precision
-    return tuple(
+    stopped = "the time limit ended the search; a longer one may find a faster plan"
+    left_out = tuple(
         f"pool {name} is left out: {cluster.pool(name).chip.title} does not compute in {precision}"
         for name in unusable_pools(cluster, problem.job)
     )
+    return (stopped, *left_out) if found.cut_off else left_out
 
 
 def _space_document(space: Space) -> MappingProxyType[str, object]:
