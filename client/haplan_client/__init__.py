@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from haplan_client.client import AsyncClient, Client
     from haplan_client.errors import (
+        BusyError,
         HaplanClientError,
         InvalidRequestError,
         NotFoundError,
+        OverdueError,
         ResponseError,
         ServerError,
         TransportError,
@@ -16,10 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncClient",
+    "BusyError",
     "Client",
     "HaplanClientError",
     "InvalidRequestError",
     "NotFoundError",
+    "OverdueError",
     "ResponseError",
     "ServerError",
     "TransportError",

@@ -22,6 +22,12 @@ from haplan_client.protocol import (
 
 DEFAULT_URL = "http://127.0.0.1:8765"
 DEFAULT_TIME_LIMIT_S = 10.0
+CONNECT_TIMEOUT_S = 10.0
+
+
+def timeout_of(request: Request) -> httpx.Timeout:
+    """Long for the answer, short for the connection: a dead service is soon found out."""
+    return httpx.Timeout(request.timeout_s, connect=CONNECT_TIMEOUT_S)
 
 
 class Client:
@@ -95,7 +101,7 @@ class Client:
     def _send(self, request: Request) -> Response:
         try:
             answer = self._http.request(
-                request.method, request.path, json=request.body, timeout=request.timeout_s
+                request.method, request.path, json=request.body, timeout=timeout_of(request)
             )
         except httpx.TransportError as error:
             raise TransportError(f"{request.method} {request.path}: {error}") from error
@@ -173,7 +179,7 @@ class AsyncClient:
     async def _send(self, request: Request) -> Response:
         try:
             answer = await self._http.request(
-                request.method, request.path, json=request.body, timeout=request.timeout_s
+                request.method, request.path, json=request.body, timeout=timeout_of(request)
             )
         except httpx.TransportError as error:
             raise TransportError(f"{request.method} {request.path}: {error}") from error

@@ -5,8 +5,13 @@ HaplanClientError
 └── ResponseError           the service answered with a problem
     ├── InvalidRequestError     the request breaks rules; all of them are in `violations`
     ├── NotFoundError           nothing is stored under this id
-    └── ServerError             the service failed or is busy
+    └── ServerError             the service failed
+        ├── BusyError               no worker is free; ask again later
+        └── OverdueError            no plan in time; allow more, or ask for less
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from haplan_client.schema.errors import Problem, ProblemError
 
@@ -42,11 +47,24 @@ class NotFoundError(ResponseError):
 
 
 class ServerError(ResponseError):
-    """The service failed or is busy."""
+    """The service failed."""
+
+
+class BusyError(ServerError):
+    """No worker is free; ask again later."""
+
+
+class OverdueError(ServerError):
+    """There was no plan in time; allow more time, or ask for less."""
+
+
+KINDS: Mapping[int, type[ResponseError]] = MappingProxyType(
+    {404: NotFoundError, 503: BusyError, 504: OverdueError}
+)
+"""Statuses with an error of their own."""
 
 
 def error_for(problem: Problem) -> ResponseError:
     """The typed error of a problem."""
-    if problem.status == 404:
-        return NotFoundError(problem)
-    return InvalidRequestError(problem) if problem.status < 500 else ServerError(problem)
+    other = InvalidRequestError if problem.status < 500 else ServerError
+    return KINDS.get(problem.status, other)(problem)

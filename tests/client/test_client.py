@@ -10,9 +10,11 @@ import pytest
 import haplan_client
 from haplan_client import (
     AsyncClient,
+    BusyError,
     Client,
     InvalidRequestError,
     NotFoundError,
+    OverdueError,
     ResponseError,
     ServerError,
     TransportError,
@@ -50,6 +52,7 @@ def test_plan_sends_the_question() -> None:
         "time_limit_s": 3,
     }
     assert seen[0].extensions["timeout"]["read"] > 3
+    assert seen[0].extensions["timeout"]["connect"] <= 10
 
 
 def test_estimate_sends_the_layout() -> None:
@@ -79,7 +82,8 @@ def test_lists_and_stored_plans_are_read() -> None:
         (413, InvalidRequestError),
         (422, InvalidRequestError),
         (500, ServerError),
-        (503, ServerError),
+        (503, BusyError),
+        (504, OverdueError),
     ],
 )
 def test_problems_become_typed_errors(status: int, kind: type[ResponseError]) -> None:
@@ -113,6 +117,14 @@ def test_a_dead_service_is_a_transport_error() -> None:
         raise httpx.ConnectError("refused")
 
     with client_of(handler) as client, pytest.raises(TransportError, match="refused"):
+        client.chips()
+
+
+def test_a_service_that_is_silent_is_a_transport_error() -> None:
+    def handler(_request: httpx.Request) -> httpx.Response:
+        raise httpx.ReadTimeout("too slow")
+
+    with client_of(handler) as client, pytest.raises(TransportError, match="too slow"):
         client.chips()
 
 
