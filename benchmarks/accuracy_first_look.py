@@ -21,11 +21,11 @@ REACHED = ROOT / "tests" / "accuracy" / "reached.json"
 RATCHETED = {
     "Korthikanti 2022 Table 5": ("time",),
     "Megatron-LM SC21 Table 1": ("time",),
-    "Megatron-LM CI golden values, small models": ("peak", "static"),
-    "Megatron-LM CI golden values, large models": ("peak", "static"),
-    "Ultra-Scale Playbook": ("peak",),
+    "Megatron-LM CI golden values, small models": ("time", "peak", "static"),
+    "Megatron-LM CI golden values, large models": ("time", "peak", "static"),
+    "Ultra-Scale Playbook": ("time", "peak"),
 }
-"""What the tests hold to the figure reached: the published tables' times, the others' memory."""
+"""What the tests hold to the figure reached."""
 
 HEADER = ("group", "metric", "n", "median", "mean", "p90", "worst", "bias", "worst case")
 

@@ -16,6 +16,8 @@ from costmodel.model.placement import Collective
 ATTENTION_PRECISION = {"fp32": "fp32", "fp16": "fp16"}
 """Attention cores run in bf16 below 16 bits."""
 
+SAME_UNITS = {"fp16": "bf16", "bf16": "fp16"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupArrays:
@@ -50,8 +52,8 @@ def chip_rates(options: Sequence[StageOption], cluster: Cluster, job: Job) -> Ch
     """Achievable rates of each option's chip. Raises UnknownNumberError for unpublished numbers."""
     pools = {o.pool: cluster.pool(o.pool) for o in options}
     attention = ATTENTION_PRECISION.get(job.precision, "bf16")
-    matmul = {n: p.matmul_flop_per_s(job.precision) for n, p in pools.items()}
-    core = {n: p.matmul_flop_per_s(attention) for n, p in pools.items()}
+    matmul = {n: matmul_flop_per_s(p, job.precision) for n, p in pools.items()}
+    core = {n: matmul_flop_per_s(p, attention) for n, p in pools.items()}
     memory = {n: p.chip.streaming_bytes_per_s() for n, p in pools.items()}
     return ChipRates(
         matmul_flop_per_s=_array(matmul[o.pool] for o in options),
@@ -59,6 +61,22 @@ def chip_rates(options: Sequence[StageOption], cluster: Cluster, job: Job) -> Ch
         memory_bytes_per_s=_array(memory[o.pool] for o in options),
         scale=np.ones(len(options)),
     )
+
+
+def matmul_flop_per_s(pool: Pool, precision: str) -> float:
+    """What large matrix products reach on one chip, FLOP/s. Raises UnknownNumberError.
+
+    BF16 and FP16 run on the same units at one rate, where their peaks are equal; their shares of
+    it come from different benchmarks, so the better one counts for both.
+    """
+    rate, chip, other = pool.matmul_flop_per_s(precision), pool.chip, SAME_UNITS.get(precision)
+    measured = pool.efficiency is not None or pool.flop_per_s is not None
+    if other is None or measured or other in chip.unsupported:
+        return rate
+    peak, share = chip.peak(precision), chip.matmul_fraction.get(other)
+    if share is None or chip.peak_flop_per_s.get(other) != peak:
+        return rate
+    return max(rate, peak * share)
 
 
 def group_arrays(

@@ -25,7 +25,7 @@ from costmodel.stage_costs import stage_table
 from costmodel.stage_table import StageTable
 from costmodel.synchronisation import SyncTime, stage_sync
 
-EVALUATOR_VERSION = "4"
+EVALUATOR_VERSION = "5"
 """Changes whenever the same layout would get another step time."""
 
 __all__ = ["EVALUATOR_VERSION", "Evaluator", "Problem", "evaluate"]

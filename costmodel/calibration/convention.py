@@ -96,6 +96,7 @@ def stack_convention(stack: str) -> Convention:
     return Convention(**runs)
 
 
+MEGATRON_2021 = stack_convention("megatron-2021")
 MEGATRON_CI = stack_convention("megatron-ci")
 NANOTRON = stack_convention("nanotron")
 

@@ -182,7 +182,7 @@ def test_frozen_weights_take_less_time_and_memory() -> None:
     assert isinstance(whole, Scored)
     assert isinstance(adapters, Scored)
     for metric in ("time", "peak"):
-        assert adapters.pairs[metric].predicted < 0.8 * whole.pairs[metric].predicted
+        assert adapters.pairs[metric].predicted < 0.85 * whole.pairs[metric].predicted
 
 
 def test_layers_recompute_as_far_as_memory_needs() -> None:

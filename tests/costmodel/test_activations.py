@@ -63,7 +63,8 @@ def test_recomputed_attention_keeps_no_scores() -> None:
 
 def test_recomputed_attention_costs_its_forward_once_more() -> None:
     case = problem()
-    setting = setting_of(case.cluster, case.job, (StageOption(pool="p", tp=8),), DEFAULT_EFFICIENCY)
+    device = replace(DEFAULT_EFFICIENCY, host_op_s=0.0)
+    setting = setting_of(case.cluster, case.job, (StageOption(pool="p", tp=8),), device)
     kept, again = (
         block_costs(gpt_layer(recompute_attention=again), S, setting).terms
         for again in (False, True)
