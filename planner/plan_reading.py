@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from costmodel.errors import InputError, Violation
+from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.read import load_cluster
 from costmodel.hardware.values import Cluster
 from costmodel.job import Job
@@ -53,6 +53,8 @@ def read_plan(document: Mapping[str, Any]) -> Plan:
     layout = None
     if problem is not None and document.get("pipelines") != []:
         layout = _attempt(found, "", lambda: load_layout(problem, document))
+        known = {violation.field for violation in found}
+        found += [v for v in unknown_pools(document, problem.cluster) if v.field not in known]
     if found or problem is None:
         raise InputError(found)
     return _plan(document, problem, layout)
@@ -96,11 +98,15 @@ def _job(document: Mapping[str, Any]) -> Job:
 def _mapping_at(document: Mapping[str, Any], *names: str) -> dict[str, Any]:
     value: object = document
     for name in names:
-        held = value if isinstance(value, Mapping) else {}
-        value = cast("Mapping[str, object]", held).get(name)
+        value = _entry(value, name)
     if not isinstance(value, dict):
         raise InputError([fault("", value, "must be a mapping in a whole plan")])
     return cast("dict[str, Any]", value)
+
+
+def _entry(value: object, name: str) -> object:
+    """What a mapping holds under a name; nothing where there is no mapping."""
+    return cast("Mapping[str, object]", value).get(name) if isinstance(value, Mapping) else None
 
 
 def _attempt(found: list[Violation], place: str, read: Callable[[], A]) -> A | None:
@@ -165,6 +171,19 @@ def _node_faults(document: Mapping[str, Any]) -> Iterator[Violation]:
             yield from faults(NODES, stage["nodes"], f"{place}/nodes")
 
 
+def unknown_pools(document: Mapping[str, Any], cluster: Cluster) -> list[Violation]:
+    """Stages on pools that the cluster does not have, also where the layout has other faults."""
+    names = [pool.name for pool in cluster.pools]
+    return [
+        violation
+        for place, stage in _stages(document)
+        if isinstance(stage.get("pool"), str) and stage["pool"] not in names
+        for violation in UnknownNameError(
+            kind="pool", name=stage["pool"], known=names, field=f"{place}/pool"
+        ).violations
+    ]
+
+
 def _stages(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every stage that is one, with its place; the layout's own reader names the others."""
     for d, pipeline in enumerate(_items(document, "pipelines")):
@@ -174,8 +193,7 @@ def _stages(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _items(value: object, name: str) -> list[Any]:
-    held = value if isinstance(value, Mapping) else {}
-    items = cast("Mapping[str, object]", held).get(name)
+    items = _entry(value, name)
     return cast("list[Any]", items) if isinstance(items, list) else []
 
 

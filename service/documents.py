@@ -3,20 +3,19 @@
 from pathlib import Path
 from typing import Any
 
-from costmodel.errors import InputError, Violation
+from costmodel.errors import InputError
 from costmodel.layout.read import layout_of
 from costmodel.layout.rules_degrees import known_recompute, known_zero
-from costmodel.layout.rules_pools import known_pool
 from costmodel.layout.rules_structure import known_schedule
 from costmodel.safe_document import load_document
-from planner.plan_reading import check_schema, read_problem
+from planner.plan_reading import check_schema, read_problem, unknown_pools
 from service.collector import Collector
 
 Document = dict[str, Any]
 
 MAX_PLAN_BYTES = 256 * 2**20
 """A plan of 100,000 chips names every node."""
-NAME_RULES = (known_pool, known_zero, known_schedule, known_recompute)
+NAME_RULES = (known_zero, known_schedule, known_recompute)
 """A layout that breaks one of these cannot be read, let alone contradict itself."""
 
 
@@ -38,7 +37,12 @@ def check_readable(document: Document) -> None:
     problem = read_problem(document)
     if document.get("pipelines") == []:
         return
-    layout = layout_of(problem, document)
-    broken: list[Violation] = [v for rule in NAME_RULES for v in rule(problem, layout)]
+    broken = unknown_pools(document, problem.cluster)
+    try:
+        layout = layout_of(problem, document)
+    except InputError as error:
+        broken += error.violations
+    else:
+        broken += [v for rule in NAME_RULES for v in rule(problem, layout)]
     if broken:
         raise InputError(broken)

@@ -105,9 +105,10 @@ def test_all_faults_are_named_by_their_places(plan: Document) -> None:
 def test_faults_of_the_layout_come_with_the_others(plan: Document) -> None:
     damaged = copy.deepcopy(plan)
     damaged["target"] = 1
-    damaged["pipelines"][0]["stages"][0]["tp"] = 0
+    damaged["pipelines"][0]["stages"][0] |= {"tp": 0, "pool": "nowhere"}
 
-    assert faults_of(damaged) == ["/target", "/pipelines/0/stages/0/tp"]
+    stage = "/pipelines/0/stages/0"
+    assert faults_of(damaged) == ["/target", f"{stage}/tp", f"{stage}/pool"]
 
 
 Edit = Callable[[Document], None]
@@ -149,6 +150,16 @@ def test_a_plan_that_cannot_be_read_is_bad_input_to_validate(
 
     assert run(["validate", written(damaged, tmp_path)]) == 2
     assert f"edited.json {field}" in capsys.readouterr().err
+
+
+def test_all_that_keeps_a_plan_from_being_read_is_said(
+    plan: Document, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = copy.deepcopy(plan)
+    damaged["pipelines"][0]["stages"][0] |= {"tp": 0, "pool": "nowhere"}
+
+    assert run(["validate", written(damaged, tmp_path)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
 
 
 def lose_a_layer(plan: Document) -> None:
