@@ -17,8 +17,8 @@ from planner.watch import Watch
 
 WIDTH = 4
 MOST_DEGREES = 64
-CLOSE = 1.05
-"""How near the best step known a mix has to be for its synchronisation to be looked at."""
+NEAR, CLOSE = 1.15, 1.05
+"""How near the best step known a mix has to be to be refined, and to be made lighter."""
 
 DEPTHS = (*range(1, 17), 18, 20, 22, 24, 27, 30, 32, 36, 40, 44, 48, 54, 60, 64)
 """Numbers of stages that are tried in one pool."""
@@ -31,8 +31,9 @@ def mixed_layouts(instance: Instance, watch: Watch) -> Iterator[Draft]:
     """
     islands = sorted(set(instance.islands))
     everything = tuple(range(len(instance.chips)))
-    yield from _refined(instance, everything, _mixed(instance, everything))
-    if len(islands) > 1:
+    if len(islands) == 1:
+        yield from _refined(instance, everything, _mixed(instance, everything))
+    else:
         yield from _grown(instance, islands, watch)
     for pools in _within_islands(instance):
         if not watch.expired() and _promising(instance, pools, watch):
@@ -59,10 +60,23 @@ def _grown(instance: Instance, islands: list[int], watch: Watch) -> Iterator[Dra
         mixed = None if watch.expired() else _scored_mix(instance, grown)
         if mixed is not None and (best is None or mixed[0] < best[0]):
             chosen, best = grown, mixed
-            yield from _refined(instance, _pools_in(instance, chosen), mixed[1])
-    if best is not None and best[0] < CLOSE * watch.best_s and not watch.expired():
-        columns = _columns(instance, _pools_in(instance, chosen), pipelines_of(best[1]))
-        yield from lightened(instance, best[1], columns)
+            yield mixed[1]
+    if best is not None and best[0] < NEAR * watch.best_s and not watch.expired():
+        yield from _finished(instance, _pools_in(instance, chosen), best, watch)
+
+
+def _finished(
+    instance: Instance, pools: tuple[int, ...], mixed: tuple[float, Draft], watch: Watch
+) -> Iterator[Draft]:
+    """A mix that counts on sharing its state, and lighter stages when it is close to the best."""
+    columns = _columns(instance, pools, pipelines_of(mixed[1]))
+    draft = mix(instance, columns)
+    if draft is None:
+        return
+    yield draft
+    seconds = instance.evaluate(layout_of(instance, draft)).step_time_s
+    if seconds < CLOSE * watch.best_s and not watch.expired():
+        yield from lightened(instance, draft, columns)
 
 
 def _scored_mix(instance: Instance, islands: tuple[int, ...]) -> tuple[float, Draft] | None:
