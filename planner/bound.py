@@ -12,7 +12,6 @@ from scipy.optimize import linprog
 
 from planner.arrays import FloatArray
 from planner.instance import Instance
-from planner.values import Bound
 
 SLACK = 1e-9
 """Relative allowance for rounding; the bound is lowered by it."""
@@ -22,11 +21,11 @@ EXACT = 1e-6
 
 
 @lru_cache(maxsize=8)
-def chip_seconds(instance: Instance) -> FloatArray:
-    """Fewest chip-seconds per sequence of each part on each pool, shape (pools, parts).
+def options_cost(instance: Instance) -> FloatArray:
+    """Chip-seconds per sequence of each part under each option, shape (options, parts).
 
     Parts: the embedding, every layer, and the head with multi-token prediction.
-    ``min_o (F_o + B_o) chips_o / samples_o`` over the options o of the pool.
+    ``(F + B) chips / samples``.
     """
     table = instance.table
     layers = np.diff(table.layers.forward_s + table.layers.backward_s, axis=1)
@@ -34,9 +33,15 @@ def chip_seconds(instance: Instance) -> FloatArray:
     last = table.head.forward_s + table.head.backward_s
     last = last + table.mtp.forward_s + table.mtp.backward_s
     parts = np.column_stack([first, layers, last])
-    cost = parts * (table.num_chips / table.samples)[:, None]
-    pools = range(len(instance.chips))
-    return np.array([cost[table.pool_index == k].min(axis=0, initial=np.inf) for k in pools])
+    return parts * (table.num_chips / table.samples)[:, None]
+
+
+@lru_cache(maxsize=8)
+def chip_seconds(instance: Instance) -> FloatArray:
+    """Fewest chip-seconds per sequence of each part on each pool, shape (pools, parts)."""
+    cost, pools = options_cost(instance), range(len(instance.chips))
+    of_pool = instance.table.pool_index
+    return np.array([cost[of_pool == k].min(axis=0, initial=np.inf) for k in pools])
 
 
 def work_bound(instance: Instance, pools: tuple[int, ...] | None = None) -> float:
@@ -73,11 +78,3 @@ def work_bound(instance: Instance, pools: tuple[int, ...] | None = None) -> floa
         bounds=(0, None),
     )
     return float(answer.fun or 0.0) * (1 - SLACK)
-
-
-def bound_for(instance: Instance, step_time_s: float, *, optimal: bool) -> Bound:
-    """The bound that goes with a plan; the plan's own time when nothing in the space is faster."""
-    if optimal:
-        return Bound(step_time_s=step_time_s, gap=0.0, method="enumeration")
-    proven = work_bound(instance) + instance.floor
-    return Bound(step_time_s=proven, gap=step_time_s / proven - 1.0, method="work")

@@ -69,6 +69,8 @@ class Instance:
     largest_zero: ZeRO stage up to which the heuristics look (2 and 3 cost traffic every
         micro-batch, so they are tried when nothing else fits); the enumeration and the bound
         ignore it.
+    trained_share: share of the parameters that is trained; below 1 chips hold less than
+        ``planner.arrays`` says.
     """
 
     space: Space
@@ -80,6 +82,7 @@ class Instance:
     evaluate: Callable[[Layout], Score]
     mtp: int = 0
     floor: float = 0.0
+    trained_share: float = 1.0
     largest_zero: int = 1
 
     @property

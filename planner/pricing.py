@@ -45,6 +45,7 @@ def priced(problem: Problem, space: Space) -> Instance:
         evaluate=score,
         mtp=len(problem.model.mtp),
         floor=_floor(problem.efficiency),
+        trained_share=problem.efficiency.trained_share,
     )
 
 

@@ -11,12 +11,13 @@ from costmodel.model.graph import ModelGraph
 from costmodel.problem import Problem
 from costmodel.step import EVALUATOR_VERSION, evaluate
 from planner.baselines import baselines
-from planner.bound import EXACT, bound_for
+from planner.bound import EXACT
 from planner.instance import Instance, layout_of
 from planner.kernels import make_ready
 from planner.placement import place
 from planner.pricing import priced
 from planner.process_groups import process_groups
+from planner.ramp import bound_for
 from planner.search import Found, Scored, search
 from planner.shortfall import shortfall_of
 from planner.space import Space, declare, unusable_pools

@@ -11,6 +11,7 @@ from costmodel.step import Evaluator
 from planner.bound import work_bound
 from planner.exact import prove
 from planner.pricing import priced
+from planner.ramp import ramp_bound
 from planner.search import search
 from planner.space import Space
 from planner.watch import Watch
@@ -68,6 +69,7 @@ def test_search_finds_the_optimum_and_proves_it(part: int) -> None:
         assert best == pytest.approx(truth, rel=1e-9)
         if truth < float("inf"):
             assert work_bound(instance) + instance.floor <= truth
+            assert ramp_bound(instance) + instance.floor <= truth
 
 
 def test_enumeration_needs_no_incumbent() -> None:
