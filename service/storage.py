@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self, cast
@@ -18,9 +19,9 @@ from sqlalchemy import (
     event,
     select,
 )
-from sqlalchemy import delete as delete_from
 from sqlalchemy import insert as insert_into
 from sqlalchemy.engine import Engine, make_url
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import StaticPool
 
 METADATA = MetaData()
@@ -53,11 +54,15 @@ class PlanStore:
         METADATA.create_all(engine)
         return cls(engine)
 
-    def save(self, plan: Document) -> None:
-        """Keep a plan; the same plan again replaces the stored one."""
-        with self.engine.begin() as connection:
-            connection.execute(delete_from(PLANS).where(PLANS.c.id == plan["id"]))
+    def keep(self, plan: Document) -> Document:
+        """Store a plan, unless it is stored; the answer is what is stored under its id.
+
+        The same plan made again differs in how long its search took: the first one stays, so that
+        an id always stands for the same bytes.
+        """
+        with suppress(IntegrityError), self.engine.begin() as connection:
             connection.execute(insert_into(PLANS).values(**row_of(plan)))
+        return self.get(plan["id"]) or plan
 
     def get(self, plan_id: str) -> Document | None:
         """The stored plan, if there is one."""

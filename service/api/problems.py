@@ -35,6 +35,11 @@ PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
 BODIES: dict[str, type[Question]] = {"/v1/plans": PlanRequest, "/v1/estimates": EstimateRequest}
 """What is read from a body, so that misspelt fields get their nearest name."""
 
+PARAMETER_FIXES = {
+    "string_pattern_mismatch": "an id is sha256: and 64 hex digits; `GET /v1/plans` lists them"
+}
+"""For what is not in the body; the only text with a pattern is the id of a plan."""
+
 
 class ProblemError(HaplanError):
     """Carries a problem that a worker has already made."""
@@ -82,6 +87,8 @@ async def _handle_validation_error(request: Request, error: Exception) -> Respon
     if mistakes:
         place, reason = mistakes[0]["loc"][-1], mistakes[0]["ctx"]["error"]
         return problem_response(not_json(f"{reason} at character {place}"))
+    if isinstance(error.body, bytes):
+        return problem_response(not_said_to_be_json(request.headers.get("Content-Type")))
     broken = request_violations(error, request.url.path)
     return problem_response(
         problem_of(InputError([*broken, *await _others(request, error, broken)]))
@@ -115,7 +122,7 @@ def request_violations(error: RequestValidationError, path: str) -> list[Violati
             field=".".join(str(part) for part in detail["loc"]),
             value=detail.get("input"),
             rule=rule_of(detail),
-            fix=fix_of(detail),
+            fix=PARAMETER_FIXES.get(detail["type"]) or fix_of(detail),
         )
         for detail in details
         if detail["loc"][0] != "body"
@@ -145,6 +152,20 @@ def not_json(reason: str) -> Problem:
         type="urn:haplan:problem:not-json",
         title="The body is not JSON",
         status=HTTPStatus.BAD_REQUEST,
+        detail=detail,
+        errors=(error,),
+    )
+
+
+def not_said_to_be_json(media_type: str | None) -> Problem:
+    """The problem of a body that came without the header that lets it be read as JSON."""
+    rule, fix = "must be sent as JSON", "send the header `Content-Type: application/json`"
+    detail = f"the body {rule}, got {media_type or 'no Content-Type'}; {fix}"
+    error = ProblemDetail(detail=detail, field="header.Content-Type", rule=rule, fix=fix)
+    return Problem(
+        type="urn:haplan:problem:media-type",
+        title="The body is not sent as JSON",
+        status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
         detail=detail,
         errors=(error,),
     )

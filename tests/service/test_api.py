@@ -78,6 +78,38 @@ def test_an_unknown_plan_is_not_found(client: TestClient) -> None:
     assert answer.headers["Content-Type"] == PROBLEM
 
 
+def test_what_is_no_id_is_told_what_an_id_is(client: TestClient) -> None:
+    answer = client.get("/v1/plans/nope")
+    [error] = answer.json()["errors"]
+
+    assert (answer.status_code, error["field"]) == (422, "path.plan_id")
+    assert "an id is sha256: and 64 hex digits" in error["fix"]
+
+
+@pytest.mark.parametrize("path", ["/v1/plans", "/v1/estimates"])
+@pytest.mark.parametrize("media_type", ["application/x-www-form-urlencoded", None])
+def test_a_body_without_the_header_of_json_is_told_the_header(
+    client: TestClient, path: str, media_type: str | None
+) -> None:
+    headers = {"Content-Type": media_type} if media_type else {}
+    answer = client.post(path, content=json.dumps(QUESTION), headers=headers)
+    [error] = answer.json()["errors"]
+
+    assert (answer.status_code, answer.headers["Content-Type"]) == (415, PROBLEM)
+    assert "Content-Type: application/json" in error["fix"]
+
+
+def test_a_plan_made_again_is_the_stored_one(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = client.post("/v1/plans", json=QUESTION).json()
+    slower = plan_document(search={"elapsed_s": 9.0, "evaluated": 1000, "pruned": {}})
+    monkeypatch.setattr(usecases, "make_plan", returning(slower))
+
+    assert client.post("/v1/plans", json=QUESTION).json() == first
+    assert client.get(f"/v1/plans/{PLAN_ID}").json() == first
+
+
 def test_an_unknown_path_is_a_problem_too(client: TestClient) -> None:
     answer = client.get("/v2")
 

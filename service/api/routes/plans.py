@@ -42,10 +42,10 @@ async def create_plan(body: PlanRequest, services: ServicesOf) -> Response:
     answer = await services.workers.run(answer_plan, body.model_dump(), limit_s=limit_s)
     if answer.problem is not None:
         raise ProblemError(answer.problem)
-    services.plans.save(answer.document)
-    plan_id = answer.document["id"]
+    document = services.plans.keep(answer.document)
+    plan_id = document["id"]
     headers = {"Location": f"/v1/plans/{plan_id}", "ETag": f'"{plan_id}"'}
-    return JSONResponse(answer.document, status_code=201, headers=headers)
+    return JSONResponse(document, status_code=201, headers=headers)
 
 
 @router.get("")
