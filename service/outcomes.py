@@ -35,6 +35,10 @@ class TimeLimitError(HaplanError):
     """The time limit came before any plan."""
 
 
+class InfeasibleError(HaplanError):
+    """There is nothing to work with: the plan says that no layout fits."""
+
+
 class OverdueError(HaplanError):
     """Work took longer than it may and was stopped."""
 
@@ -93,6 +97,7 @@ TABLE: Mapping[type[HaplanError], Outcome] = MappingProxyType(
             ExitCode.INPUT, 422, "unsafe-document", "The document was refused unread"
         ),
         PolicyError: _outcome(ExitCode.POLICY, 409, "policy", "A check did not pass"),
+        InfeasibleError: _outcome(ExitCode.INFEASIBLE, 409, "infeasible", "No layout fits"),
         TimeLimitError: _outcome(
             ExitCode.TIME_LIMIT, 504, "time-limit", "The time limit came before any plan"
         ),

@@ -7,10 +7,11 @@ from typing import Any
 import planner
 from costmodel import estimate
 from haplan_client.schema.requests import EstimateRequest, PlanRequest, Question
+from planner.plan_reading import INFEASIBLE
 from service.collector import Collector
 from service.documents import check_readable, read_plan_file
 from service.inputs import DEFAULT_TARGET, read_inputs, read_layout_source
-from service.outcomes import PolicyError, TimeLimitError
+from service.outcomes import InfeasibleError, PolicyError, TimeLimitError
 from service.sources import BUNDLED_ONLY, Sources
 
 Document = dict[str, Any]
@@ -85,6 +86,8 @@ def validate_plan(path: Path, *, max_ranks: int) -> Document:
     with faults.reading(f"{path} "):
         check_readable(document)
     faults.check()
+    if document.get("status") == INFEASIBLE and not document.get("pipelines"):
+        raise InfeasibleError("nothing to execute: the plan is infeasible")
     import runner
 
     try:

@@ -84,7 +84,12 @@ def plan_document(**changes: Any) -> Document:
         "cluster": {
             "name": "hybrid-64",
             "chips": {"nvidia-a100-sxm-80g": 64},
-            "document": {},
+            "document": {
+                "pools": [
+                    {"name": "ib", "chip": "nvidia-a100-sxm-80g"},
+                    {"name": "roce", "chip": "nvidia-a100-sxm-80g"},
+                ]
+            },
         },
         "job": {"global_batch_size": 64, "sequence_length": 4096, "precision": "bf16"},
         "schedule": {"kind": "1f1b", "virtual_stages": 1},

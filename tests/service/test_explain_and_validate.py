@@ -43,6 +43,17 @@ def test_an_explanation_draws_and_judges(
     text = capsys.readouterr().out
     for part in ("Why", "Schedule", "|", "What a change would do", "proven bound"):
         assert part in text
+    head = text.partition("Why")[0].split("\n")
+    assert [line.split("  ")[0] for line in head[1:]] == ["step time", "proven bound", "", ""]
+
+
+def test_the_whole_plan_is_shown_on_demand(
+    plan_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["explain", str(plan_file), "--full"]) == 0
+    text = capsys.readouterr().out
+    for part in ("plan sha256:", "Step time", "Compared with", "Why", "Schedule"):
+        assert part in text
 
 
 def test_an_explanation_is_a_document(plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,6 +90,17 @@ def test_an_execution_that_does_not_finish_fails_the_check(monkeypatch: pytest.M
     monkeypatch.setattr(usecases, "validate_plan", failing(PolicyError("too slow")))
 
     assert run(["validate", "plan.json"]) == 1
+
+
+def test_an_infeasible_plan_has_nothing_to_execute(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    assert run(["plan", "deepseek-v3", "hybrid-64", *JOB, "-o", str(path)]) == 3
+    capsys.readouterr()
+
+    assert run(["validate", str(path)]) == 3
+    assert capsys.readouterr().err == "haplan: nothing to execute: the plan is infeasible\n"
 
 
 def test_without_torch_the_fix_is_named(

@@ -98,6 +98,13 @@ def test_a_plan_fits_the_width(width: int) -> None:
     assert max(len(line) for line in text.splitlines()) <= width
 
 
+def test_a_plan_says_how_many_chips_of_a_kind_it_uses() -> None:
+    text = text_of(show_plan(plan_document()))
+
+    assert "56 of 64 x nvidia-a100-sxm-80g" in text
+    assert "per used chip" in text
+
+
 def test_a_plan_says_what_people_ask_first() -> None:
     text = text_of(show_plan(plan_document()))
 

@@ -12,6 +12,8 @@ EXAMPLES = """
 Examples:
 
     haplan explain plan.json
+
+    haplan explain plan.json --full
 """
 
 
@@ -22,12 +24,16 @@ def register(app: typer.Typer) -> None:
 
 def explain_command(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `haplan plan` wrote.")],
+    full: Annotated[
+        bool, typer.Option("--full", help="Show the whole plan too, as `haplan plan` does.")
+    ] = False,
     output_format: options.OutputFormat = Format.TEXT,
     output: options.OutputPath = None,
 ) -> None:
     """Say what limits PLAN, where its time goes, and what each change would do."""
-    from service.cli.text.explain_text import show_explanation
+    from service.cli.text.explain_text import show_explanation, show_full_explanation
     from service.usecases import explain_plan
 
     document = explain_plan(plan)
-    emit(document, show_explanation, output_format=output_format, path=output)
+    show = show_full_explanation if full else show_explanation
+    emit(document, show, output_format=output_format, path=output)

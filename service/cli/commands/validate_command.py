@@ -34,7 +34,7 @@ def validate_command(
     """Execute a reduced PLAN with torch on CPU processes.
 
     Loss, gradients and traffic are compared with one process and with the prediction; exit code 1
-    says that they differ.
+    says that they differ, 3 that the plan is infeasible: there is nothing to execute.
     """
     from service.cli.text.validate_text import show_validation
     from service.usecases import validate_plan

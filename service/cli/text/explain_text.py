@@ -1,4 +1,4 @@
-"""An explanation as text: the summary, the plan, the schedule drawn, and what changes would do."""
+"""An explanation as text: the summary, the schedule drawn, and what changes would do."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.text import Text
 
-from service.cli.text.plan_text import show_plan
+from service.cli.text.plan_text import plan_in_short, show_plan
 from service.cli.text.quantities import seconds
 from service.cli.text.tables import remarks, table
 
@@ -18,9 +18,19 @@ TIMELINE_STYLES = {"F": "green", "f": "bright_green", "B": "blue", "b": "bright_
 LEGEND = "F, B: forward and backward, letter case alternates; a dot is idle"
 
 
+def show_full_explanation(explanation: Document) -> RenderableType:
+    """The whole plan, then the explanation."""
+    return Group(show_plan(explanation["plan"]), reasons_text(explanation))
+
+
 def show_explanation(explanation: Document) -> RenderableType:
-    """The whole explanation."""
-    parts: list[RenderableType] = [show_plan(explanation["plan"]), summary_text(explanation)]
+    """The plan in three lines, then the explanation."""
+    return Group(plan_in_short(explanation["plan"]), reasons_text(explanation))
+
+
+def reasons_text(explanation: Document) -> RenderableType:
+    """Why the plan is what it is."""
+    parts: list[RenderableType] = [summary_text(explanation)]
     if explanation["timeline"]:
         parts.append(Timeline(explanation["timeline"]))
     if explanation["changes"]:

@@ -1,5 +1,6 @@
 """A plan as text: the answer first, then pipelines, time, and what it was compared with."""
 
+from collections import Counter
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -32,20 +33,33 @@ def show_plan(plan: Document) -> RenderableType:
     )
 
 
+def plan_in_short(plan: Document) -> RenderableType:
+    """Three lines: what was asked, the step time and its bound; what is missing if nothing fits."""
+    if plan["status"] == "infeasible":
+        return show_plan(plan)
+    shown = [fact for fact in result_facts(plan) if fact[0] in ("step time", "proven bound")]
+    return Group(title_text(plan), facts(shown), Text())
+
+
 def headline(plan: Document) -> RenderableType:
     """What was asked and what came out."""
+    title = title_text(plan)
+    if plan["status"] == "infeasible":
+        return title
+    identity = Text.assemble(("plan ", "dim"), plan["id"])
+    return Group(title, facts(result_facts(plan)), identity, Text())
+
+
+def title_text(plan: Document) -> Text:
+    """What was asked, and whether there is an answer."""
     job = plan["job"]
-    title = Text.assemble(
+    return Text.assemble(
         (plan["model"]["name"], "bold"),
         " on ",
         (plan["cluster"]["name"], "bold"),
         f", batch {job['global_batch_size']:,} x {job['sequence_length']:,} tokens: ",
         (plan["status"], STATUS_STYLES[plan["status"]]),
     )
-    if plan["status"] == "infeasible":
-        return title
-    identity = Text.assemble(("plan ", "dim"), plan["id"])
-    return Group(title, facts(result_facts(plan)), identity, Text())
 
 
 def shortfall_text(shortfall: Document | None) -> RenderableType:
@@ -69,7 +83,7 @@ def result_facts(plan: Document) -> list[tuple[str, str]]:
         ("step time", seconds(prediction["step_time_s"]) + spread),
         ("throughput", f"{prediction['tokens_per_s']:,.0f} tokens/s"),
         (
-            "per chip",
+            "per used chip",
             ", ".join(
                 (
                     f"{prediction['tokens_per_s_per_chip']:,.1f} tokens/s",
@@ -82,15 +96,21 @@ def result_facts(plan: Document) -> list[tuple[str, str]]:
             "proven bound",
             f"{seconds(bound['step_time_s'])}; gap {percent(bound['gap'])}",
         ),
-        ("chips", chips_text(plan["cluster"]["chips"])),
+        ("chips used", chips_text(plan)),
         ("idle", idle_text(plan.get("idle", {}))),
         ("search", search_text(plan["search"])),
     ]
 
 
-def chips_text(chips: dict[str, int]) -> str:
-    """How many chips of each kind, a kind a line."""
-    return some([f"{number:,} x {name}" for name, number in chips.items()], separator="\n")
+def chips_text(plan: Document) -> str:
+    """How many chips of each kind are used of how many, a kind a line."""
+    cluster, idle = plan["cluster"], plan.get("idle", {})
+    unused: Counter[str] = Counter()
+    for pool in cluster["document"]["pools"]:
+        unused[pool["chip"]] += idle.get(pool["name"], 0)
+    kinds = cluster["chips"].items()
+    lines = [f"{number - unused[name]:,} of {number:,} x {name}" for name, number in kinds]
+    return some(lines, separator="\n")
 
 
 def idle_text(idle: dict[str, int]) -> str:
