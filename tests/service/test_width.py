@@ -37,7 +37,9 @@ def assert_readable(lines: list[str]) -> None:
     "arguments",
     [
         ["chips"],
+        ["chips", "nvidia-h100-sxm-80g"],
         ["clusters"],
+        ["clusters", "h100-a800-h20-1024"],
         ["model", "deepseek-v3"],
         ["model", "mixtral-8x22b", "--graph"],
         ["estimate", "qwen3-235b-a22b", "mixed-10240", *JOB, "--layout=tp=4,pp=32,ep=8,dp=16"],

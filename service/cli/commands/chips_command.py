@@ -1,5 +1,7 @@
 """`haplan chips`: the bundled accelerators."""
 
+from typing import Annotated
+
 import typer
 
 from service.cli import options
@@ -9,6 +11,8 @@ EXAMPLES = """
 Examples:
 
     haplan chips
+
+    haplan chips nvidia-h100-sxm-80g
 
     haplan chips --format json
 """
@@ -20,11 +24,21 @@ def register(app: typer.Typer) -> None:
 
 
 def chips_command(
-    output_format: options.OutputFormat = Format.TEXT, output: options.OutputPath = None
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The one to show, with the source of every number."),
+    ] = None,
+    output_format: options.OutputFormat = Format.TEXT,
+    output: options.OutputPath = None,
 ) -> None:
-    """List the bundled chips with the numbers that plans use."""
+    """List the bundled chips with the numbers that plans use, or show the whole sheet of one."""
     from service.catalogue import chip_documents
     from service.cli.text.catalogue_text import show_chips
+    from service.cli.text.sheet_text import show_sheet
+    from service.sheets import chip_document
 
+    if name is not None:
+        emit(chip_document(name), show_sheet, output_format=output_format, path=output)
+        return
     document = {"items": chip_documents()}
     emit(document, show_chips, output_format=output_format, path=output)

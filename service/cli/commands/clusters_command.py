@@ -1,5 +1,7 @@
 """`haplan clusters`: the bundled clusters."""
 
+from typing import Annotated
+
 import typer
 
 from service.cli import options
@@ -9,6 +11,8 @@ EXAMPLES = """
 Examples:
 
     haplan clusters
+
+    haplan clusters hybrid-64
 
     haplan clusters --format json
 """
@@ -20,11 +24,27 @@ def register(app: typer.Typer) -> None:
 
 
 def clusters_command(
-    output_format: options.OutputFormat = Format.TEXT, output: options.OutputPath = None
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="The one to show, bundled or a file, with the source of every number.",
+        ),
+    ] = None,
+    output_format: options.OutputFormat = Format.TEXT,
+    output: options.OutputPath = None,
 ) -> None:
-    """List the bundled clusters. The JSON holds each cluster's document, to copy and change."""
+    """List the bundled clusters, or show one with the sheets of its chips and links.
+
+    The JSON holds each cluster's document, to copy and change.
+    """
     from service.catalogue import cluster_documents
     from service.cli.text.catalogue_text import show_clusters
+    from service.cli.text.sheet_text import show_cluster_sheets
+    from service.sheets import cluster_sheets
 
+    if name is not None:
+        emit(cluster_sheets(name), show_cluster_sheets, output_format=output_format, path=output)
+        return
     document = {"items": cluster_documents()}
     emit(document, show_clusters, output_format=output_format, path=output)
