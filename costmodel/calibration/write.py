@@ -23,7 +23,7 @@ def write_profiles(folder: Path, pooled: Pooled, own: Mapping[str, Fitted]) -> N
     stacks = len(pooled.samples)
     _write(
         folder / "default.yaml",
-        _entries(pooled.fitted, everything=True, beside=None),
+        _entries(pooled.fitted, folder / "default.yaml", beside=None),
         f"{{rows: {rows}, stacks: {stacks}}}",
     )
     for name, fitted in own.items():
@@ -31,11 +31,13 @@ def write_profiles(folder: Path, pooled: Pooled, own: Mapping[str, Fitted]) -> N
         if path.exists():
             cases = pooled.samples[name].cases
             models = len({model_key(case) for case in cases})
-            entries = _entries(fitted, everything=False, beside=pooled.fitted)
+            entries = _entries(fitted, path, beside=pooled.fitted)
             _write(path, entries, f"{{rows: {len(cases)}, models: {models}}}")
 
 
-def _entries(fitted: Fitted, *, everything: bool, beside: Fitted | None) -> list[str]:
+def _entries(fitted: Fitted, path: Path, *, beside: Fitted | None) -> list[str]:
+    """One line a constant; those that are not fitted stay as the file has them."""
+    kept = {line.split(":")[0]: line for line in path.read_text(encoding="utf-8").splitlines()}
     efficiency = fitted.efficiency
     deviation = dict(zip((p.name for p in PARAMETERS), fitted.deviation, strict=True))
     lines: list[str] = []
@@ -47,7 +49,9 @@ def _entries(fitted: Fitted, *, everything: bool, beside: Fitted | None) -> list
                 doubt = f"{deviation[field.name]:.2f}"
                 number = yaml_number(value)
                 lines.append(f"  {field.name}: {{value: {number}, fitted: true, sd: {doubt}}}")
-        elif everything:
+        elif f"  {field.name}" in kept:
+            lines.append(kept[f"  {field.name}"])
+        elif beside is None:
             lines.append(f"  {field.name}: {{value: {yaml_number(value)}}}")
     return lines
 
