@@ -39,7 +39,12 @@ def plan_command(
     micro_batch_size: options.MicroBatchSize = "auto",
     schedule: options.Schedule = "auto",
     recompute: options.Recompute = "auto",
-    target: Annotated[str, typer.Option(help="What has to execute the plan.")] = "runner",
+    target: Annotated[
+        str,
+        typer.Option(
+            help="What has to execute the plan: runner; any and launchable mean the same today."
+        ),
+    ] = "runner",
     time_limit: Annotated[
         float,
         typer.Option(
