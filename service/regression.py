@@ -4,16 +4,19 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from costmodel.errors import InputError
+from costmodel.errors import InputError, Violation
+from costmodel.hardware.read import cluster_names
+from costmodel.model.read import model_names
 from costmodel.safe_document import load_document
 from costmodel.wire.read import validate
 from haplan_client.schema.requests import Question
 from planner.regression import Comparison, Result
-from service.inputs import DEFAULT_TARGET
+from service.collector import Collector, located
+from service.inputs import DEFAULT_TARGET, other_faults, read_inputs
 from service.sources import Sources
 from service.usecases import plan_question
 
@@ -61,19 +64,75 @@ def read_as(kind: type[AnyModel], path: Path) -> AnyModel:
 
 
 def read_suite(path: Path) -> Suite:
-    """A suite from a YAML or JSON file."""
-    suite = read_as(Suite, path)
+    """A suite from a YAML or JSON file; all its names and paths are read before any is planned."""
+    try:
+        suite = read_as(Suite, path)
+    except InputError as error:
+        raise InputError([*error.violations, *_other_faults(path, error)]) from None
     names = [case.name for case in suite.cases]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError.of(
             field=str(path), value=twice, rule="must name its cases apart", fix="rename one"
         )
+    suite = Suite(cases=[resolved(case, path.parent) for case in suite.cases])
+    faults = Collector()
+    for index, case in enumerate(suite.cases):
+        with faults.reading(f"{path}/cases/{index}"):
+            read_inputs(case, Sources(), target=case.target)
+    faults.check()
     return suite
+
+
+def _other_faults(path: Path, error: InputError) -> list[Violation]:
+    """What else is wrong in the cases of a suite that breaks rules."""
+    fields = [violation.field for violation in error.violations]
+    listed = load_document(path).get("cases")
+    cases = cast("list[object]", listed) if isinstance(listed, list) else []
+    found: list[Violation] = []
+    for index, case in enumerate(cases):
+        if isinstance(case, dict):
+            place = f"{path}/cases/{index}"
+            broken = [f.removeprefix(place) for f in fields if f.startswith(f"{place}/")]
+            parts = from_folder(cast("Document", case), path.parent)
+            found += [located(place, fault) for fault in other_faults(parts, broken, Sources())]
+    return found
+
+
+def resolved(case: Case, folder: Path) -> Case:
+    """The case with its paths seen from the suite's folder, where they lead somewhere there."""
+    parts = {"model": case.model, "cluster": case.cluster}
+    return case.model_copy(update=from_folder(parts, folder))
+
+
+def from_folder(parts: Mapping[str, Any], folder: Path) -> Document:
+    """`parts` with the paths of model and cluster seen from `folder`."""
+    bundled = {"model": model_names(), "cluster": cluster_names()}
+    found = {
+        part: folder / parts[part]
+        for part, names in bundled.items()
+        if isinstance(parts.get(part), str) and parts[part] not in names
+    }
+    return dict(parts) | {part: str(path) for part, path in found.items() if leads_somewhere(path)}
+
+
+def leads_somewhere(path: Path) -> bool:
+    """Whether there is such a file or folder; not where the system refuses the path."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def read_baseline(path: Path) -> dict[str, Result]:
     """Results by case name from a baseline file."""
+    if not path.exists():
+        raise InputError.of(
+            field="--baseline",
+            value=str(path),
+            rule="must be a file that exists",
+            fix="create it with --update",
+        )
     baseline = read_as(Baseline, path)
     return {
         name: Result(step_time_s=case.step_time_s, plan_id=case.plan_id)
