@@ -12,7 +12,7 @@ import typer
 from costmodel.errors import HaplanError, InputError
 from service.cli.commands import REGISTER
 from service.cli.questions import option_name
-from service.cli.usage import usage_messages
+from service.cli.usage import faults_of_names, usage_messages
 from service.outcomes import ExitCode, lines_of, outcome_of, problem_of
 
 INTERRUPTED = 130
@@ -94,13 +94,15 @@ def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     """A command line that does not parse is bad input."""
     messages = usage_messages(error, arguments)
     if messages:
+        faults = faults_of_names(error, arguments)
         problem: dict[str, object] = {
             "type": "urn:haplan:problem:usage",
             "title": "The command line is wrong",
-            "detail": " ".join(messages),
+            "detail": " ".join([*messages, *faults]),
             "errors": [],
         }
-        report(problem, [f"{message} (see --help)" for message in messages], arguments)
+        lines = [f"{message} (see --help)" for message in messages]
+        report(problem, [*lines, *faults], arguments)
     return ExitCode.INPUT
 
 

@@ -22,11 +22,13 @@ OutputFormat = Annotated[
 OutputPath = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also save the JSON document.")
 ]
+# Numbers of the job are texts here: the job's rules check them, so that a wrong one is named along
+# with all other faults of the question.
 GlobalBatchSize = Annotated[
-    int, typer.Option("--global-batch-size", metavar="N", help="Sequences per optimizer step.")
+    str, typer.Option("--global-batch-size", metavar="N", help="Sequences per optimizer step.")
 ]
 SequenceLength = Annotated[
-    int, typer.Option("--sequence-length", metavar="N", help="Tokens per sequence.")
+    str, typer.Option("--sequence-length", metavar="N", help="Tokens per sequence.")
 ]
 Precision = Annotated[
     str, typer.Option("--precision", help="bf16, fp16, fp8, mxfp8, nvfp4 or fp32.")

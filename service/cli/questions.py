@@ -22,8 +22,8 @@ def question_of(
     model: str,
     cluster: str,
     *,
-    global_batch_size: int,
-    sequence_length: int,
+    global_batch_size: str,
+    sequence_length: str,
     precision: str,
     optimizer: str,
     micro_batch_size: str,
@@ -37,8 +37,8 @@ def question_of(
     Raises InputError with every violation.
     """
     job: dict[str, Any] = {
-        "global_batch_size": global_batch_size,
-        "sequence_length": sequence_length,
+        "global_batch_size": number_or_word(global_batch_size),
+        "sequence_length": number_or_word(sequence_length),
         "precision": precision,
         "optimizer": optimizer,
         "micro_batch_size": number_or_word(micro_batch_size),

@@ -290,6 +290,24 @@ def test_all_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (["--global-batch-size=many", "--sequence-length=1"], "--global-batch-size: must be"),
+        (["--global-batch-size=1.5", "--sequence-length=1"], "--global-batch-size: must be"),
+        (["--sequence-length=1"], "Missing option '--global-batch-size'"),
+        ([*PLAN[3:], "--time-limit=0"], "--time-limit"),
+    ],
+)
+def test_a_wrong_number_does_not_hide_a_wrong_name(
+    options: list[str], fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", "lama3-70b", "hybrid", *options]) == 2
+    text = capsys.readouterr().err
+    for part in (fault, "haplan: MODEL: ", "haplan: CLUSTER: "):
+        assert part in text
+
+
 def test_a_trace_is_shown_only_when_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
