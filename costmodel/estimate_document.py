@@ -1,8 +1,12 @@
 """An estimate as plain data: every memory and time term of every stage."""
 
+from collections.abc import Sequence
+
 from costmodel.estimation import Estimate
 from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory, StageTime
+from costmodel.hardware.assumptions import CLASS_DEFAULT
 from costmodel.layout.fitting import Change
+from costmodel.software.intervals import interval
 
 Document = dict[str, object]
 
@@ -13,8 +17,6 @@ MICROBATCH_TERMS = ("forward_s", "backward_s", "tp_s", "cp_s", "ep_s", "sharded_
 """Seconds of one micro-batch; tp, cp and ep are parts of forward and backward."""
 STEP_TERMS = ("end_s", "wait_s", "sync_s", "optimizer_s", "finish_s")
 """Seconds of one step; end, wait, sync and optimizer sum to finish."""
-INTERVAL_HALF_WIDTH = 0.27
-"""Half of the 90 % interval around a predicted step time, relative (see docs/accuracy.md)."""
 DEGREES = ("tp", "sequence_parallel", "cp", "ep", "etp", "replicas", "micro_batch_size", "zero")
 
 
@@ -29,7 +31,7 @@ def estimate_document(estimate: Estimate) -> Document:
         "fits": estimate.fits,
         "missing_bytes": estimate.missing_bytes,
         "changes": [change_document(change) for change in estimate.changes],
-        "prediction": prediction_document(evaluation),
+        "prediction": prediction_document(evaluation, estimate.assumptions),
         "schedule": {
             "kind": layout.schedule.kind,
             "virtual_stages": layout.schedule.virtual_stages,
@@ -52,12 +54,16 @@ def estimate_document(estimate: Estimate) -> Document:
     }
 
 
-def prediction_document(evaluation: Evaluation) -> Document:
-    """The step as a whole; the breakdown sums to the step time."""
-    step_s = evaluation.step_time_s
+def prediction_document(evaluation: Evaluation, assumptions: Sequence[str]) -> Document:
+    """The step as a whole; the breakdown sums to the step time.
+
+    The interval is that of a training stack without a profile of its own, wider where the
+    assumptions name numbers that nobody measured.
+    """
+    defaults = any(CLASS_DEFAULT in assumption for assumption in assumptions)
     return {
-        "step_time_s": step_s,
-        "interval_s": [step_s * (1 - INTERVAL_HALF_WIDTH), step_s * (1 + INTERVAL_HALF_WIDTH)],
+        "step_time_s": evaluation.step_time_s,
+        "interval_s": list(interval(evaluation, class_defaults=defaults)),
         "tokens_per_s": evaluation.tokens_per_s,
         "tokens_per_s_per_chip": evaluation.tokens_per_s / evaluation.num_chips,
         "tflops_per_chip": evaluation.tflops_per_chip,

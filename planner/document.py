@@ -90,7 +90,7 @@ def _layout(plan: Plan) -> Document:
         ],
         "groups": [_group(group) for group in plan.groups],
         "idle": idle_chips(plan.problem, plan.layout),
-        "prediction": prediction_document(plan.evaluation),
+        "prediction": prediction_document(plan.evaluation, plan.assumptions),
     }
 
 

@@ -10,6 +10,9 @@ from costmodel.hardware.values import COLLECTIVES, PRECISIONS, Assumption, Clust
 
 Collectives = Collection[str]
 
+CLASS_DEFAULT = "class default"
+"""How a sentence marks a number that nobody measured."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
@@ -55,7 +58,7 @@ def assumptions_for(cluster: Cluster, use: Use) -> tuple[str, ...]:
         for name, items in by_field.items():
             places.setdefault((thing, name, _values(items)), []).append(place)
     said = [
-        f"{thing} ({', '.join(dict.fromkeys(where))}): {name} = {values} (class default)"
+        f"{thing} ({', '.join(dict.fromkeys(where))}): {name} = {values} ({CLASS_DEFAULT})"
         for (thing, name, values), where in places.items()
     ]
     return (*said, *_staged(use))
@@ -103,6 +106,6 @@ def _values(items: list[Assumption]) -> str:
 def _staged(use: Use) -> list[str]:
     return [
         f"pools {' and '.join(sorted(pair))}: {HOST_STAGED_FRACTION:g} of a link is left where "
-        "every byte goes through host memory (class default)"
+        f"every byte goes through host memory ({CLASS_DEFAULT})"
         for pair in sorted(use.staged, key=sorted)
     ]
