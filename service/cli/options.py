@@ -7,6 +7,9 @@ import typer
 
 from service.cli.output import Format
 
+MAX_TIME_LIMIT_S = 7 * 86_400.0
+"""A week: a plan that takes longer is a stuck plan."""
+
 Model = Annotated[
     str,
     typer.Argument(
@@ -44,4 +47,17 @@ Recompute = Annotated[
 AsFamily = Annotated[
     str | None,
     typer.Option("--as-family", metavar="F", help="Read an unknown model type as this family."),
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        help="What has to execute the plan: runner; any and launchable mean the same today.",
+    ),
+]
+TimeLimit = Annotated[
+    float,
+    typer.Option(
+        "--time-limit", metavar="S", min=0.01, max=MAX_TIME_LIMIT_S, help="Seconds of search."
+    ),
 ]

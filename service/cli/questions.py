@@ -1,6 +1,7 @@
 """From options to a question, with every fault named by its option."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from costmodel.errors import InputError
@@ -15,6 +16,8 @@ OPTIONS = {
     "target": "--target",
     "as_family": "--as-family",
 }
+QUOTES = " without quotes"
+"""Advice for those who write a document."""
 PART = re.compile(r"/(model|cluster|job|layout|target|as_family)((?:[ /].*)?)", re.DOTALL)
 
 
@@ -53,7 +56,8 @@ def question_of(
 
         fields = [violation.field for violation in error.violations]
         others = other_faults(document, fields, sources, target=target)
-        raise InputError([*error.violations, *others]) from None
+        unquoted = [replace(v, fix=v.fix.replace(QUOTES, "")) for v in error.violations]
+        raise InputError([*unquoted, *others]) from None
 
 
 def number_or_word(text: str) -> int | str:

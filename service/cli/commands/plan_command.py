@@ -1,7 +1,5 @@
 """`haplan plan`: the fastest layout."""
 
-from typing import Annotated
-
 import typer
 
 from haplan_client.schema.requests import Question
@@ -20,10 +18,6 @@ Examples:
 """
 
 
-MAX_TIME_LIMIT_S = 7 * 86_400.0
-"""A week: a plan that takes longer is a stuck plan."""
-
-
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("plan", epilog=EXAMPLES)(plan_command)
@@ -39,18 +33,8 @@ def plan_command(
     micro_batch_size: options.MicroBatchSize = "auto",
     schedule: options.Schedule = "auto",
     recompute: options.Recompute = "auto",
-    target: Annotated[
-        str,
-        typer.Option(
-            help="What has to execute the plan: runner; any and launchable mean the same today."
-        ),
-    ] = "runner",
-    time_limit: Annotated[
-        float,
-        typer.Option(
-            "--time-limit", metavar="S", min=0.01, max=MAX_TIME_LIMIT_S, help="Seconds of search."
-        ),
-    ] = 10.0,
+    target: options.Target = "runner",
+    time_limit: options.TimeLimit = 10.0,
     as_family: options.AsFamily = None,
     output_format: options.OutputFormat = Format.TEXT,
     output: options.OutputPath = None,
