@@ -12,6 +12,7 @@ RUN PIP_CONSTRAINT=constraints.txt pip install --no-cache-dir ./client '.[servic
     && useradd --system --create-home haplan \
     && install -d -o haplan /var/lib/haplan
 
+ENV NUMBA_CACHE_DIR=/tmp/numba-cache
 USER haplan
 EXPOSE 8765
 VOLUME /var/lib/haplan

@@ -16,7 +16,7 @@ from costmodel.errors import UnknownNameError, UnknownNumberError, Violation
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4", "int8")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p")
 DEFAULT_MEMORY_MARGIN = 0.92
-"""Usable share of memory with a calibrated model (science notes 1.5: 0.92-0.94)."""
+"""Usable share of memory: planners that price every buffer budget 0.92 to 0.94 (SimuMax: 0.94)."""
 
 
 TRAINING_PRECISIONS = ("fp32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4")
