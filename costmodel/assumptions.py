@@ -9,12 +9,12 @@ from costmodel.hardware.connection import connection
 from costmodel.hardware.values import COLLECTIVES, Cluster, Pool
 from costmodel.holders import segments
 from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
-from costmodel.local import ATTENTION_PRECISION
 from costmodel.model.graph import ModelGraph
 from costmodel.model.placement import Collective, conversions
 from costmodel.model.placement import collectives as steps_of
+from costmodel.network.phases import Side, joined_rings, merge
 from costmodel.problem import Problem
-from costmodel.sync import Side, joined_rings, merge
+from costmodel.stage.local import ATTENTION_PRECISION
 
 HALVES = (Collective.REDUCE_SCATTER.value, Collective.ALL_GATHER.value)
 """The two halves of an all-reduce, in which gradients are summed."""

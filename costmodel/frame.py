@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from costmodel import holders as holding
 from costmodel.layout.values import Layout, Stage, StageOption
-from costmodel.stage_table import StageTable, Terms
+from costmodel.stage.table import StageTable, Terms
 
 Index = tuple[int, int]
 """(pipeline, stage)."""

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from costmodel.chunks import chunk_costs
 from costmodel.errors import InputError
 from costmodel.frame import Frame, Index
 from costmodel.layout.values import Pipeline, Schedule, StageOption
+from costmodel.network.sharding import ShardingTime
+from costmodel.network.transfers import transfer_seconds
 from costmodel.problem import Problem
 from costmodel.schedules.kind import FloatArray, Interleaving
 from costmodel.schedules.registry import schedule as schedule_kind
-from costmodel.sharding import ShardingTime
-from costmodel.transfers import transfer_seconds
+from costmodel.stage.chunks import chunk_costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from costmodel.chunks import Kept, chunk_costs, kept
 from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory, StageTime
 from costmodel.frame import Frame, Index, frame, shard_counts
 from costmodel.layout.values import Layout, StageOption
 from costmodel.memory import Shards, static_bytes
 from costmodel.model.flops import flops_per_token
+from costmodel.network.sharding import ShardingTime, sharding_time
+from costmodel.network.synchronisation import SyncTime, stage_sync
 from costmodel.pipeline_time import StageEnd, interleaving, stage_ends
 from costmodel.problem import Problem
 from costmodel.schedules.registry import schedule as schedule_kind
-from costmodel.sharding import ShardingTime, sharding_time
-from costmodel.stage_costs import stage_table
-from costmodel.stage_table import StageTable
-from costmodel.synchronisation import SyncTime, stage_sync
+from costmodel.stage.chunks import Kept, chunk_costs, kept
+from costmodel.stage.costs import stage_table
+from costmodel.stage.table import StageTable
 
 EVALUATOR_VERSION = "5"
 """Changes whenever the same layout would get another step time."""

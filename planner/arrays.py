@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from costmodel.job import Job
 from costmodel.memory import Shards, static_bytes
-from costmodel.stage_table import StageTable
+from costmodel.stage.table import StageTable
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

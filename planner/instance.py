@@ -10,7 +10,7 @@ import numpy as np
 from costmodel.job import Job
 from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
 from costmodel.schedules.registry import schedule
-from costmodel.stage_table import StageTable
+from costmodel.stage.table import StageTable
 from planner.arrays import (
     Arrays,
     FloatArray,

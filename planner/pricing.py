@@ -4,8 +4,8 @@ import numpy as np
 
 from costmodel.efficiency import Efficiency
 from costmodel.layout.values import Layout, StageOption
+from costmodel.network.transfers import transfer_seconds
 from costmodel.step import Evaluator, Problem
-from costmodel.transfers import transfer_seconds
 from planner.instance import Instance, Score
 from planner.space import Space
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from costmodel.groups import group_link
 from costmodel.hardware.connection import Connection, connection
 from costmodel.hardware.values import Cluster
 from costmodel.holders import data_parallel_ranks, segments
 from costmodel.layout.values import Layout, StageOption
 from costmodel.model.placement import Collective
+from costmodel.network.groups import group_link
 from planner.values import Group
 
 

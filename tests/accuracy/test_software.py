@@ -5,13 +5,13 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from costmodel.block_costs import at_least
 from costmodel.calibration.convention import stack_convention
 from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
 from costmodel.errors import InputError
 from costmodel.software import read
 from costmodel.software.intervals import interval, relative_half_width
 from costmodel.software.read import profile_names, software_profile
+from costmodel.stage.block_costs import at_least
 from tests.accuracy.test_bundled_cases import CASES, score_all
 
 

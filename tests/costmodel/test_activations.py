@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from costmodel.activations import kept_bytes
-from costmodel.block_costs import block_costs, setting_of
 from costmodel.calibration.convention import MEGATRON_2021, NANOTRON
 from costmodel.calibration.models import as_run
 from costmodel.efficiency import DEFAULT_EFFICIENCY
 from costmodel.layout.values import StageOption
-from costmodel.local import local_shares
 from costmodel.model.graph import Block
 from costmodel.model.ops.registry import work_of
 from costmodel.model.read import load_model
-from costmodel.stage_costs import stage_table
+from costmodel.stage.activations import kept_bytes
+from costmodel.stage.block_costs import block_costs, setting_of
+from costmodel.stage.costs import stage_table
+from costmodel.stage.local import local_shares
 from tests.costmodel.cases import problem
 
 GPT = {

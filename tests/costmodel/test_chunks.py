@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from costmodel.chunks import ChunkCosts, chunk_costs, kept
 from costmodel.errors import InputError
 from costmodel.evaluation import Evaluation
 from costmodel.frame import stage_costs
 from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
-from costmodel.stage_costs import stage_table
+from costmodel.stage.chunks import ChunkCosts, chunk_costs, kept
+from costmodel.stage.costs import stage_table
 from costmodel.step import evaluate
 from tests.costmodel.cases import problem
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel import collectives
 from costmodel.hardware.values import Cluster
 from costmodel.model.placement import Collective
-from costmodel.sync import Side, phase_seconds
+from costmodel.network import collectives
+from costmodel.network.phases import Side, phase_seconds
 from tests.costmodel.cases import TWO_ISLANDS, cluster, pool
 
 payloads = st.floats(min_value=1.0, max_value=1e12)

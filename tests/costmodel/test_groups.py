@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from costmodel.groups import group_link
 from costmodel.hardware.read import load_cluster
 from costmodel.model.placement import Collective
+from costmodel.network.groups import group_link
 from tests.costmodel.cases import pool
 
 RING, EXCHANGE = Collective.ALL_REDUCE, Collective.ALL_TO_ALL

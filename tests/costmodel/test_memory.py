@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from costmodel.activations import kept_bytes
 from costmodel.job import Job
 from costmodel.layout.values import StageOption
-from costmodel.local import local_shares
 from costmodel.memory import Shards, static_bytes
+from costmodel.stage.activations import kept_bytes
+from costmodel.stage.local import local_shares
 from costmodel.step import evaluate
 from tests.costmodel.cases import even_layout, problem
 
@@ -36,7 +36,7 @@ def test_fp32_training_keeps_no_second_copy() -> None:
 
 @pytest.mark.parametrize("tp", [1, 2, 8])
 def test_activations_of_a_dense_layer(tp: int) -> None:
-    """``[8h + 2d(a + 2g) + 2da + 6f]/t + 4a/t`` bytes a token (see ``costmodel.activations``);
+    """``[8h + 2d(a + 2g) + 2da + 6f]/t + 4a/t`` bytes a token (``costmodel.stage.activations``);
     rotated q and k take the place of q and k."""
     case = problem()
     graph = case.model

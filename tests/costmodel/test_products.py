@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from costmodel.block_costs import block_costs, setting_of
-from costmodel.compute import gemm_flop, gemm_share, op_time
 from costmodel.efficiency import DEFAULT_EFFICIENCY
 from costmodel.layout.values import StageOption
-from costmodel.local import local_shares
 from costmodel.model.graph import Block
 from costmodel.model.ops.registry import work_of
 from costmodel.model.ops.work import Gemm
+from costmodel.stage.block_costs import block_costs, setting_of
+from costmodel.stage.compute import gemm_flop, gemm_share, op_time
+from costmodel.stage.local import local_shares
 from tests.costmodel.cases import problem
 
 OPTION = StageOption(pool="p", tp=8)

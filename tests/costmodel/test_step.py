@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.layout.values import Layout, Pipeline, StageOption
-from costmodel.stage_costs import stage_table
+from costmodel.stage.costs import stage_table
 from costmodel.step import Evaluator, evaluate
 from tests.costmodel.cases import even_layout, pipeline, problem
 

@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from costmodel import collectives
-from costmodel.groups import group_link
 from costmodel.hardware.read import load_chip, load_link
 from costmodel.hardware.values import Pool
 from costmodel.model.placement import Collective
+from costmodel.network import collectives
+from costmodel.network.groups import group_link
 
 MB, GB = 2**20, 2**30
 AR, AG, RS = Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER

@@ -3,11 +3,11 @@
 import pytest
 
 from costmodel.errors import UnknownNumberError
-from costmodel.groups import group_link
 from costmodel.hardware.connection import connection
 from costmodel.layout.packing import domains_needed
 from costmodel.layout.read import load_layout
 from costmodel.model.placement import Collective
+from costmodel.network.groups import group_link
 from planner.placement import place
 from tests.layout.problems import cluster, pool_document
 from tests.reports.catalogue import report

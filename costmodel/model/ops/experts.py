@@ -2,7 +2,7 @@
 
 Implementation "dispatch": tokens travel to their experts by an all-to-all over ep; each expert's
 width is split over etp, whose ranks gather the tokens first. Communication is priced in
-``costmodel.stage_costs``.
+``costmodel.stage.costs``.
 """
 
 from costmodel.model.graph import Block, Op

@@ -63,7 +63,7 @@ class Gemm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Forward work of one op on one chip; the backward follows from it (``costmodel.compute``).
+    """Forward work of one op on one chip; its backward: ``costmodel.stage.compute``.
 
     gemms: matrix products. attention_flop: arithmetic of an attention core.
     memory_bytes: traffic of ops bound by memory bandwidth; backward_bytes: that of their backward,

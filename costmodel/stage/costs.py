@@ -5,15 +5,15 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from costmodel.block_costs import BlockCosts, Setting, block_costs, setting_of
 from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
 from costmodel.hardware.values import Cluster
 from costmodel.job import Job
 from costmodel.layout.values import StageOption
-from costmodel.local import local_shares
 from costmodel.model.graph import Block, ModelGraph
 from costmodel.model.ops.work import FloatArray, local_size
-from costmodel.stage_table import StageTable, Terms
+from costmodel.stage.block_costs import BlockCosts, Setting, block_costs, setting_of
+from costmodel.stage.local import local_shares
+from costmodel.stage.table import StageTable, Terms
 
 
 def stage_table(

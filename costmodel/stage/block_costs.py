@@ -5,24 +5,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from costmodel import activations
-from costmodel.compute import ChipRates, op_time
 from costmodel.efficiency import Efficiency
 from costmodel.hardware.values import Cluster
 from costmodel.job import Job
 from costmodel.layout.values import StageOption
-from costmodel.local import GroupArrays, chip_rates, group_arrays, local_shares
 from costmodel.model.graph import Block, Op
 from costmodel.model.ops.registry import work_of
 from costmodel.model.ops.work import FloatArray, Local, Work, local_size
-from costmodel.stage_communication import (
+from costmodel.stage import activations
+from costmodel.stage.communication import (
     Exchange,
     context_parallel,
     expert_parallel,
     exposed,
     tensor_parallel,
 )
-from costmodel.stage_table import Terms
+from costmodel.stage.compute import ChipRates, op_time
+from costmodel.stage.local import GroupArrays, chip_rates, group_arrays, local_shares
+from costmodel.stage.table import Terms
 
 NARROW = ("fp8", "mxfp8", "nvfp4")
 """Precisions whose products read quantised copies of their inputs."""

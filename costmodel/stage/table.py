@@ -66,7 +66,7 @@ class StageTable:
     mtp_embedding_parameters: dense parameters of ``mtp`` that are the embedding's, (O,); a stage
         with both keeps them once.
     boundary_bytes: bytes that one chip receives per micro-batch from the previous stage, (O,);
-        the sender's side may be slower, see ``costmodel.transfers``.
+        the sender's side may be slower, see ``costmodel.network.transfers``.
     fixed_bytes: context, workspaces and communicator buffers per chip, (O,).
     capacity_bytes: usable memory per chip, (O,).
     num_chips: chips of one stage instance, (O,). samples: sequences per micro-batch, (O,).

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costmodel.compute import ChipRates
-from costmodel.groups import group_link
 from costmodel.hardware.values import Cluster, Pool
 from costmodel.job import Job
 from costmodel.layout.values import StageOption
 from costmodel.model.ops.work import FloatArray, Local
 from costmodel.model.placement import Collective
+from costmodel.network.groups import group_link
+from costmodel.stage.compute import ChipRates
 
 ATTENTION_PRECISION = {"fp32": "fp32", "fp16": "fp16"}
 """Attention cores run in bf16 below 16 bits."""

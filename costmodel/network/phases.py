@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costmodel import collectives
-from costmodel.groups import GroupLink, group_link, network_bytes_per_s, ranks_in_domain
 from costmodel.hardware.connection import connection
 from costmodel.hardware.values import Cluster
 from costmodel.model.placement import Collective
+from costmodel.network import collectives
+from costmodel.network.groups import GroupLink, group_link, network_bytes_per_s, ranks_in_domain
 
 RDMA = ("verbs-ib", "verbs-roce")
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costmodel import collectives
 from costmodel.efficiency import Efficiency
-from costmodel.local import GroupArrays
 from costmodel.model.graph import Block, Op
 from costmodel.model.ops.work import FloatArray, Local
 from costmodel.model.placement import Collective, Conversion, conversions
 from costmodel.model.placement import collectives as steps_of
+from costmodel.network import collectives
+from costmodel.stage.local import GroupArrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from costmodel.hardware.values import Cluster
 from costmodel.holders import Segment
 from costmodel.layout.values import Layout, StageOption
 from costmodel.model.placement import Collective
+from costmodel.network.phases import Side, phase_seconds
 from costmodel.problem import Problem
-from costmodel.sync import Side, phase_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from costmodel.layout.values import Stage
 from costmodel.schedules.kind import Order
-from costmodel.stage_table import StageTable, Terms
+from costmodel.stage.table import StageTable, Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

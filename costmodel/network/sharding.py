@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from costmodel.efficiency import Efficiency
 from costmodel.frame import StageCosts
-from costmodel.synchronisation import SyncTime
+from costmodel.network.synchronisation import SyncTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""What one stage costs under every option: compute, communication inside it, bytes it keeps."""
