@@ -111,18 +111,6 @@ def _advice(value: object, example: str) -> str:
     return f"write it with its unit, as in {written}"
 
 
-def format_bytes(num_bytes: float) -> str:
-    """Bytes for people in binary units, as in `74.5 GiB`."""
-    return _scaled(
-        num_bytes, [(2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")], "B"
-    )
-
-
-def format_seconds(seconds: float) -> str:
-    """Seconds for people, as in `1.25 s` or `340 us`."""
-    return _scaled(seconds, [(1.0, "s"), (1e-3, "ms"), (1e-6, "us")], "ns", 1e-9)
-
-
 def format_rate(per_second: float, unit: str = "B/s") -> str:
     """A rate for people in decimal units, as in `450 GB/s` or `312 TFLOP/s`."""
     steps = [
@@ -135,13 +123,11 @@ def format_rate(per_second: float, unit: str = "B/s") -> str:
     return _scaled(per_second, steps, unit)
 
 
-def _scaled(
-    value: float, steps: list[tuple[float, str]], base: str, base_factor: float = 1.0
-) -> str:
+def _scaled(value: float, steps: list[tuple[float, str]], base: str) -> str:
     for factor, unit in steps:
         if abs(value) >= factor:
             return f"{_three_digits(value / factor)} {unit}"
-    return f"{_three_digits(value / base_factor)} {base}"
+    return f"{_three_digits(value)} {base}"
 
 
 def _three_digits(value: float) -> str:

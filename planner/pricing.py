@@ -1,7 +1,5 @@
 """Prices a space: one table of all options and the evaluator that scores whole layouts."""
 
-import numpy as np
-
 from costmodel.efficiency import Efficiency
 from costmodel.layout.values import Layout, StageOption
 from costmodel.network.transfers import transfer_seconds
@@ -64,11 +62,3 @@ def zero_agrees(layout: Layout) -> bool:
 def _floor(efficiency: Efficiency) -> float:
     """Seconds that every layout pays: the fixed cost of a step."""
     return efficiency.step_overhead_s
-
-
-def chips_in_use(instance: Instance, layout: Layout) -> dict[str, int]:
-    """Chips that a layout uses, by pool."""
-    return {
-        name: sum(p.count * p.chips(name) for p in layout.pipelines)
-        for name in np.array(instance.space.pools).tolist()
-    }

@@ -113,12 +113,3 @@ class Layout:
     def num_chips(self) -> int:
         """Chips that the layout uses."""
         return sum(p.count * s.option.num_chips for p in self.pipelines for s in p.stages)
-
-    def data_parallel(self, layer: int) -> int:
-        """Data-parallel degree of a layer: sum of count x replicas of the stages holding it."""
-        return sum(
-            p.count * s.option.replicas
-            for p in self.pipelines
-            for s in p.stages
-            if any(start <= layer < stop for start, stop in s.chunks)
-        )

@@ -18,9 +18,6 @@ from typing import TypeAlias
 
 Attribute: TypeAlias = int | float | str | bool
 
-TOKEN = "token"
-"""Name of the implicit leading dimension of every tensor: tokens of one micro-batch."""
-
 
 def _no_attributes() -> Mapping[str, Attribute]:
     return MappingProxyType({})

@@ -106,8 +106,6 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
         backward_tp_s=tp.backward_s + again * tp.forward_s,
         backward_cp_s=cp.backward_s + again * cp.forward_s,
         backward_ep_s=ep.backward_s + again * ep.forward_s,
-        flop=(3.0 + again) * work.flop,
-        model_flop=3.0 * work.flop,
         activation_bytes=kept,
         dense_parameters=dense,
         expert_parameters=expert,
@@ -149,7 +147,6 @@ class _Compute:
     backward_s: FloatArray
     selective_s: FloatArray
     attention_s: FloatArray
-    flop: FloatArray
     logits: FloatArray
 
 
@@ -166,7 +163,6 @@ def _compute(block: Block, local: Local, setting: Setting) -> _Compute:
         backward_s=total(time.backward_s for _, time in times),
         selective_s=total(time.memory_s for op, time in times if op.kind in dropped),
         attention_s=total(time.forward_s for op, time in times if op.kind == "attention"),
-        flop=total(time.flop for _, time in times),
         logits=total(work.logits for _, work in works if work.logits is not None),
     )
 

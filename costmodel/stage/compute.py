@@ -22,18 +22,16 @@ class ChipRates:
     matmul_flop_per_s: peak of the job's precision times the chip's best measured share.
     attention_flop_per_s: the same at 16 bits, in which attention cores run.
     memory_bytes_per_s: peak bandwidth times its achievable share.
-    scale: measured throughput of the pool over the model's (1 unless the cluster states it).
     """
 
     matmul_flop_per_s: FloatArray
     attention_flop_per_s: FloatArray
     memory_bytes_per_s: FloatArray
-    scale: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTime:
-    """Seconds of one op, forward and backward, and its arithmetic; arrays of shape (O,).
+    """Seconds of one op, forward and backward; arrays of shape (O,).
 
     ``memory_s`` is the part of the forward bound by memory bandwidth: what selective
     recomputation repeats.
@@ -42,7 +40,6 @@ class OpTime:
     forward_s: FloatArray
     backward_s: FloatArray
     memory_s: FloatArray
-    flop: FloatArray
 
 
 def gemm_share(gemm: Gemm, efficiency: Efficiency) -> NDArray[np.float64]:
@@ -75,9 +72,8 @@ def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) 
     core computes them again and takes ``attention_backward`` times its forward.
     """
     none = local.none
-    gemm_s, attention_s, flop = none, none, none
+    gemm_s, attention_s = none, none
     for gemm in work.gemms:
-        flop = flop + gemm_flop(gemm)
         best = rates.attention_flop_per_s if gemm.wide else rates.matmul_flop_per_s
         rate = best * np.maximum(gemm_share(gemm, efficiency), TINY_SHARE)
         gemm_s = gemm_s + gemm_flop(gemm) / rate
@@ -85,17 +81,15 @@ def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) 
         length = max(local.sequence, 1.0) / (local.sequence + efficiency.attention_half_length)
         rate = rates.attention_flop_per_s * efficiency.attention * length
         attention_s = work.attention_flop / rate
-        flop = flop + work.attention_flop
     memory_s, backward_memory_s = _memory_seconds(work, local, rates, efficiency)
     forward_s = gemm_s + attention_s + memory_s
     attention_backward = efficiency.attention_backward if work.fused else 2.0
     backward_s = efficiency.backward_products * gemm_s + attention_backward * attention_s
     backward_s = backward_s + backward_memory_s + (forward_s if work.recompute else none)
     return OpTime(
-        forward_s=forward_s * rates.scale,
-        backward_s=backward_s * rates.scale,
-        memory_s=memory_s * rates.scale,
-        flop=flop,
+        forward_s=forward_s,
+        backward_s=backward_s,
+        memory_s=memory_s,
     )
 
 

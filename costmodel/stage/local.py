@@ -59,7 +59,6 @@ def chip_rates(options: Sequence[StageOption], cluster: Cluster, job: Job) -> Ch
         matmul_flop_per_s=_array(matmul[o.pool] for o in options),
         attention_flop_per_s=_array(core[o.pool] for o in options),
         memory_bytes_per_s=_array(memory[o.pool] for o in options),
-        scale=np.ones(len(options)),
     )
 
 

@@ -27,8 +27,6 @@ class Terms:
         communication inside the stage, including recomputation in the backward.
     forward_tp_s, forward_cp_s, forward_ep_s and backward_*: the exposed communication parts of
         these times (so compute = total - parts).
-    flop: arithmetic of one micro-batch on one chip, forward and backward, with recompute.
-    model_flop: the same without recompute.
     activation_bytes: kept per in-flight micro-batch on one chip.
     dense_parameters, expert_parameters: held by one chip before any ZeRO sharding (expert
         parameters are sharded over ep * etp and have their own data-parallel group).
@@ -42,8 +40,6 @@ class Terms:
     backward_tp_s: FloatArray
     backward_cp_s: FloatArray
     backward_ep_s: FloatArray
-    flop: FloatArray
-    model_flop: FloatArray
     activation_bytes: FloatArray
     dense_parameters: FloatArray
     expert_parameters: FloatArray
