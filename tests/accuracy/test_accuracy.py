@@ -84,6 +84,21 @@ def test_the_command_prints_the_document(capsys: pytest.CaptureFixture[str]) -> 
     assert "runs scored" in capsys.readouterr().out
 
 
+def test_a_folder_is_scored_and_nothing_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.jsonl").write_bytes(BUNDLED[0].read_bytes())
+    assert run(["accuracy", str(tmp_path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scored"] > 0
+
+    (tmp_path / "one.jsonl").write_text("", encoding="utf-8")
+    assert run(["accuracy", str(tmp_path / "one.jsonl")]) == 2
+    assert "nothing to score" in capsys.readouterr().err
+    (tmp_path / "one.jsonl").write_text("{}\n", encoding="utf-8")
+    assert run(["accuracy", str(tmp_path), "--format", "json"]) == 2
+    assert "one.jsonl:1" in capsys.readouterr().err
+
+
 def test_an_unknown_quality_is_refused() -> None:
     assert check_quality("a") == "A"
     with pytest.raises(InputError, match="one of A, B, C"):

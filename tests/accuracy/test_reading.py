@@ -15,7 +15,7 @@ from costmodel.calibration.convention import MEGATRON_CI, NANOTRON, Convention, 
 from costmodel.calibration.layouts import job_of, layout_of
 from costmodel.calibration.models import Reading, model_of
 from costmodel.calibration.prepare import prepare
-from costmodel.calibration.read import read_cases
+from costmodel.calibration.read import MOST_FAULTS, read_cases, read_some_cases
 from costmodel.calibration.score import Scored, Skipped, score, score_all
 from costmodel.errors import InputError
 from costmodel.model.flops import flops_per_token
@@ -251,6 +251,53 @@ def test_a_line_that_is_no_case_is_named(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="give the path of a file"):
         read_cases([tmp_path / "none.jsonl"])
+
+
+def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
+    (tmp_path / "b.jsonl").write_text(json.dumps({**ROW, "id": "two"}) + "\n")
+    (tmp_path / "a.jsonl").write_text(json.dumps(dict(ROW)) + "\n")
+    (tmp_path / "notes.txt").write_text("no case")
+
+    assert [c.id for c in read_some_cases([tmp_path])] == ["one", "two"]
+
+
+def test_a_folder_without_cases_and_an_empty_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"must hold \*\.jsonl files"):
+        read_some_cases([tmp_path])
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("\n\n")
+
+    with pytest.raises(InputError, match=r"empty\.jsonl: .*nothing to score"):
+        read_some_cases([empty])
+
+
+def test_all_faults_of_all_files_come_at_once(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    one.write_text('{"id": 1,\n' + json.dumps(dict(ROW)) + "\n[1]\nno\n")
+    two.write_bytes(json.dumps({**ROW, "model": 3}).encode() + b"\n\xff\n")
+
+    with pytest.raises(InputError) as caught:
+        read_cases([one, two, tmp_path / "none.jsonl"])
+    fields = [violation.field.removeprefix(f"{tmp_path}/") for violation in caught.value.violations]
+
+    assert fields == [
+        "one.jsonl:1",
+        "one.jsonl:3",
+        "one.jsonl:4",
+        "two.jsonl:1",
+        "two.jsonl:2",
+        "none.jsonl",
+    ]
+    assert "one JSON object on the line" in str(caught.value)
+
+
+def test_a_file_of_another_kind_is_refused_in_a_few_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("step 1\n" * 1000)
+
+    with pytest.raises(InputError, match="980 more") as caught:
+        read_cases([path])
+    assert len(caught.value.violations) == MOST_FAULTS + 1
 
 
 def test_sums_that_wait_are_held_as_far_as_memory_reaches() -> None:

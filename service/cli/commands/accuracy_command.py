@@ -24,7 +24,8 @@ def register(app: typer.Typer) -> None:
 
 def accuracy_command(
     cases: Annotated[
-        list[Path], typer.Argument(metavar="CASES...", help="Files of measured runs, one a line.")
+        list[Path],
+        typer.Argument(metavar="CASES...", help="Files of measured runs, one a line, or folders."),
     ],
     min_quality: Annotated[
         str, typer.Option(metavar="A|B|C", help="Leave out runs stated less well than this.")
@@ -39,10 +40,10 @@ def accuracy_command(
     """
     from costmodel.calibration.accuracy import accuracy
     from costmodel.calibration.case import check_quality
-    from costmodel.calibration.read import read_cases
+    from costmodel.calibration.read import read_some_cases
     from service.cli.text.accuracy_text import show_accuracy
     from service.outcomes import ExitCode
 
-    document = accuracy(read_cases(cases), min_quality=check_quality(min_quality))
+    document = accuracy(read_some_cases(cases), min_quality=check_quality(min_quality))
     emit(document, show_accuracy, output_format=output_format, path=output)
     return ExitCode.OK
