@@ -6,11 +6,12 @@ from costmodel.network.transfers import transfer_seconds
 from costmodel.step import Evaluator, Problem
 from planner.instance import Instance, Score
 from planner.space import Space
+from planner.targets.registry import target_called
 
 
 def priced(problem: Problem, space: Space) -> Instance:
     """The search problem of a space. Raises UnknownNumberError when a chip lacks a number."""
-    evaluator = Evaluator.of(problem, space.options)
+    evaluator, target = Evaluator.of(problem, space.options), target_called(space.target)
     pools = [problem.cluster.pool(name) for name in space.pools]
     islands = problem.cluster.islands
 
@@ -23,7 +24,7 @@ def priced(problem: Problem, space: Space) -> Instance:
         return seconds, seconds
 
     def score(layout: Layout) -> Score:
-        if not zero_agrees(layout):
+        if not zero_agrees(layout) or not target.allows(problem, layout):
             return ILLEGAL
         evaluation = evaluator.evaluate(layout)
         stages = [stage for pipeline in evaluation.stages for stage in pipeline]

@@ -11,6 +11,8 @@ from costmodel.hardware.values import Cluster, Pool
 from costmodel.job import RECOMPUTE_MODES, Job
 from costmodel.layout.values import StageOption
 from costmodel.model.graph import ModelGraph, Op
+from costmodel.problem import Problem
+from planner.targets.registry import target_called
 
 SPACE_VERSION = "space/1"
 MICRO_BATCH_SIZES = (1, 2, 4, 8)
@@ -90,16 +92,17 @@ def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evalu
         )
     pruned: Counter[str] = Counter()
     options: list[StageOption] = []
+    executor, problem = target_called(target), Problem(model=model, cluster=cluster, job=job)
     for pool in cluster.pools:
         for option in _candidates(model, pool, job):
-            rule = _broken_rule(option, model, pool, job)
+            rule = _broken_rule(option, model, pool, job) or executor.broken_by(problem, option)
             if rule is None:
                 options.append(option)
             else:
                 pruned[rule] += 1
     return Space(
         version=SPACE_VERSION,
-        target=target,
+        target=executor.label,
         pools=tuple(pool.name for pool in cluster.pools),
         options=tuple(options),
         max_stages=min(MAX_STAGES, model.num_layers),

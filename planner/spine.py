@@ -21,7 +21,7 @@ from planner.ramp import bound_for
 from planner.search import Found, Scored, search
 from planner.shortfall import shortfall_of
 from planner.space import Space, declare, unusable_pools
-from planner.targets import resolve_target
+from planner.targets.registry import LAUNCHABLE, check_target
 from planner.values import Alternative, Effort, Plan
 from planner.watch import Progress, Watch
 
@@ -47,7 +47,9 @@ def plan(
     watch = Watch(limit_s=time_limit_s, progress=progress)
     cluster.check_computes_in(job.precision)
     problem = Problem(model=model, cluster=cluster, job=job)
-    space = declare(model, cluster, job, target=resolve_target(target), evaluator=EVALUATOR_VERSION)
+    check_target(target)
+    executor = "runner" if target == LAUNCHABLE else target
+    space = declare(model, cluster, job, target=executor, evaluator=EVALUATOR_VERSION)
     instance = priced(problem, space)
     found = search(instance, watch)
     best = _first_placed(cluster, instance, found)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costmodel.errors import Violation
-from costmodel.holders import segments
 from costmodel.layout.values import Layout
 from costmodel.model.graph import Block, ModelGraph, Op
+from planner.targets.runner import layout_refusals
 
-EXECUTED_SCHEDULES = ("1f1b", "gpipe", "interleaved")
 EXECUTED_OPS = frozenset(
     {
         "activation",
@@ -51,37 +50,7 @@ FOREIGN_ATTENTION = ("top_keys", "compressed_keys", "keys_stream")
 
 def refusals(graph: ModelGraph, layout: Layout) -> tuple[Violation, ...]:
     """Everything in the plan that the runner has no implementation of."""
-    return (*_layout(layout), *_graph(graph), *_split_norms(graph, layout))
-
-
-def _layout(layout: Layout) -> Iterator[Violation]:
-    schedule = layout.schedule
-    if schedule.kind not in EXECUTED_SCHEDULES:
-        rule = f"must be {', '.join(EXECUTED_SCHEDULES)} to be executed"
-        fix = "plan with the schedule 1f1b to validate it"
-        yield _refusal("/schedule/kind", schedule.kind, rule, fix)
-    sharding = max((s.option.zero for p in layout.pipelines for s in p.stages), default=0)
-    if schedule.virtual_stages > 1 and sharding > 1:
-        rule = "ZeRO 2 and 3 with several chunks per stage are not executed"
-        fix = "plan with zero at most 1 or with the schedule 1f1b to validate it"
-        yield _refusal("/schedule/virtual_stages", schedule.virtual_stages, rule, fix)
-    yield from _sharded_weights(layout)
-
-
-def _sharded_weights(layout: Layout) -> Iterator[Violation]:
-    """ZeRO 3 gathers weights at every pass, so the ranks of a group must pass in step."""
-    for segment in segments(layout):
-        orders: set[tuple[int, int]] = set()
-        for p, s in segment.holders:
-            pipeline = layout.pipelines[p]
-            if pipeline.stages[s].option.zero == 3:
-                orders.add((len(pipeline.stages) - s, pipeline.microbatches))
-        if len(orders) > 1:
-            p, s = segment.holders[0]
-            value = f"layers {segment.start} to {segment.stop}"
-            rule = "ZeRO 3 over stages that run their micro-batches in different orders"
-            fix = "plan with zero at most 2, or with equal pipelines"
-            yield _refusal(f"/pipelines/{p}/stages/{s}/zero", value, f"{rule} is not executed", fix)
+    return (*layout_refusals(layout), *_graph(graph), *_split_norms(graph, layout))
 
 
 def _graph(graph: ModelGraph) -> Iterator[Violation]:

@@ -18,7 +18,7 @@ from costmodel.model.graph import ModelGraph
 from costmodel.model.read import load_model, model_names
 from costmodel.problem import Problem
 from haplan_client.schema.requests import ConfigModel, GraphModel, Model, Question
-from planner.targets import resolve_target
+from planner.targets.registry import check_target
 from service.collector import Collector, is_sound
 from service.sources import Sources
 
@@ -37,7 +37,7 @@ def read_inputs(question: Question, sources: Sources, *, target: str | None = No
     with faults.reading("/job"):
         job = job_of(question.job)
     with faults.reading("/target"):
-        resolve_target(target or DEFAULT_TARGET)
+        check_target(target or DEFAULT_TARGET)
     faults.check()
     return Problem(model=model, cluster=cluster, job=job)
 
@@ -69,7 +69,7 @@ def other_faults(
     wanted = document.get("target", target)
     if isinstance(wanted, str) and is_sound("/target", broken):
         with faults.reading("/target"):
-            resolve_target(wanted)
+            check_target(wanted)
     return faults.violations
 
 

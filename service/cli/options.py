@@ -52,7 +52,8 @@ Target = Annotated[
     str,
     typer.Option(
         "--target",
-        help="What has to execute the plan: runner; any and launchable mean the same today.",
+        help="What has to execute the plan: any, runner, launchable, or a framework: megatron, "
+        "flagscale, torchtitan, deepspeed, mindspeed, each also as name@version.",
     ),
 ]
 TimeLimit = Annotated[

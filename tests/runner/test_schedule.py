@@ -3,8 +3,8 @@
 import pytest
 
 from costmodel.schedules.registry import schedules
+from planner.targets.runner import EXECUTED_SCHEDULES
 from runner.schedule import SCHEDULES
-from runner.support import EXECUTED_SCHEDULES
 
 SHAPES = [(1, 1), (1, 4), (2, 2), (2, 6), (3, 3), (4, 8)]
 """Stages and micro-batches."""
