@@ -106,7 +106,9 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
         backward_tp_s=tp.backward_s + again * tp.forward_s,
         backward_cp_s=cp.backward_s + again * cp.forward_s,
         backward_ep_s=ep.backward_s + again * ep.forward_s,
+        weight_gradient_s=_share(work.weight_gradient_s, device_backward_s) * backward_s,
         activation_bytes=kept,
+        deferred_bytes=_whole(block, local, setting),
         dense_parameters=dense,
         expert_parameters=expert,
     )
@@ -141,12 +143,14 @@ class _Compute:
     """Sums over a block's ops; arrays of shape (O,).
 
     selective_s: what selective recomputation repeats. attention_s: the attention cores, forward.
+    weight_gradient_s: the part of the backward that makes weight gradients.
     """
 
     forward_s: FloatArray
     backward_s: FloatArray
     selective_s: FloatArray
     attention_s: FloatArray
+    weight_gradient_s: FloatArray
     logits: FloatArray
 
 
@@ -163,6 +167,7 @@ def _compute(block: Block, local: Local, setting: Setting) -> _Compute:
         backward_s=total(time.backward_s for _, time in times),
         selective_s=total(time.memory_s for op, time in times if op.kind in dropped),
         attention_s=total(time.forward_s for op, time in times if op.kind == "attention"),
+        weight_gradient_s=total(time.weight_gradient_s for _, time in times),
         logits=total(work.logits for _, work in works if work.logits is not None),
     )
 
@@ -192,9 +197,17 @@ def _transient(block: Block, local: Local, setting: Setting, kept: FloatArray) -
 
     One op's gradients, and under full recomputation the layer's activations made again.
     """
-    whole = setting.job.activation_bytes / 2.0 * activations.kept_bytes(block, local)
-    again = setting.full * np.maximum(whole - kept, 0.0)
+    again = setting.full * np.maximum(_whole(block, local, setting) - kept, 0.0)
     return activations.transient_bytes(block, local) + again
+
+
+def _whole(block: Block, local: Local, setting: Setting) -> FloatArray:
+    """Activation bytes of a micro-batch without recomputation."""
+    return setting.job.activation_bytes / 2.0 * activations.kept_bytes(block, local)
+
+
+def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
+    return part / np.maximum(whole, np.finfo(np.float64).tiny)
 
 
 def _communication(

@@ -34,12 +34,14 @@ class OpTime:
     """Seconds of one op, forward and backward; arrays of shape (O,).
 
     ``memory_s`` is the part of the forward bound by memory bandwidth: what selective
-    recomputation repeats.
+    recomputation repeats. ``weight_gradient_s`` is the part of the backward that no other stage
+    waits for: of each product the one with its weight's gradient; attention has none.
     """
 
     forward_s: FloatArray
     backward_s: FloatArray
     memory_s: FloatArray
+    weight_gradient_s: FloatArray
 
 
 def gemm_share(gemm: Gemm, efficiency: Efficiency) -> NDArray[np.float64]:
@@ -90,6 +92,7 @@ def op_time(work: Work, local: Local, rates: ChipRates, efficiency: Efficiency) 
         forward_s=forward_s,
         backward_s=backward_s,
         memory_s=memory_s,
+        weight_gradient_s=max(0.0, efficiency.backward_products - 1.0) * gemm_s,
     )
 
 

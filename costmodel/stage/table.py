@@ -27,7 +27,11 @@ class Terms:
         communication inside the stage, including recomputation in the backward.
     forward_tp_s, forward_cp_s, forward_ep_s and backward_*: the exposed communication parts of
         these times (so compute = total - parts).
+    weight_gradient_s: the part of the backward that makes weight gradients; what is left of it,
+        recomputation included, makes the gradient that the stage before waits for.
     activation_bytes: kept per in-flight micro-batch on one chip.
+    deferred_bytes: kept instead between the two parts of a backward, when what was dropped has been
+        computed again.
     dense_parameters, expert_parameters: held by one chip before any ZeRO sharding (expert
         parameters are sharded over ep * etp and have their own data-parallel group).
     """
@@ -40,7 +44,9 @@ class Terms:
     backward_tp_s: FloatArray
     backward_cp_s: FloatArray
     backward_ep_s: FloatArray
+    weight_gradient_s: FloatArray
     activation_bytes: FloatArray
+    deferred_bytes: FloatArray
     dense_parameters: FloatArray
     expert_parameters: FloatArray
 
