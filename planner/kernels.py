@@ -8,11 +8,12 @@ from functools import cache
 
 import numpy as np
 
-from costmodel.schedules.registry import schedules
+from costmodel.schedules.registry import schedule
 from planner.arrays import Arrays, stage_bytes, template_seconds
 from planner.balance import balance
 from planner.chains import no_limits
 from planner.lengths import Choices, quickest
+from planner.space import SEARCHED_SCHEDULES
 
 
 @cache
@@ -25,8 +26,8 @@ def make_ready() -> None:
     stage_bytes(x, 0, 0, 2, 2, 1)
     balance(x, rows, rows, one, no_limits(1, 2))
     quickest(x, choices, np.array([0, 1]), 1, float("inf"))
-    for kind in schedules().values():
-        kind.simulate(np.ones(1), np.ones(1), np.zeros(0), np.zeros(0), 1)
+    for kind in SEARCHED_SCHEDULES:
+        schedule(kind).simulate(np.ones(1), np.ones(1), np.zeros(0), np.zeros(0), 1)
 
 
 def _two_layers() -> Arrays:
