@@ -6,6 +6,7 @@ import typer
 
 from service.cli.commands import (
     accuracy_command,
+    calibrate_command,
     chips_command,
     clusters_command,
     estimate_command,
@@ -27,5 +28,6 @@ REGISTER: tuple[Callable[[typer.Typer], None], ...] = (
     clusters_command.register,
     regress_command.register,
     accuracy_command.register,
+    calibrate_command.register,
     serve_command.register,
 )

@@ -1,0 +1,128 @@
+"""Chips and kernels from sweeps."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costmodel.calibration.chip_profile import DEFAULTS, chip_profile
+from costmodel.calibration.files import read_measurements
+from costmodel.calibration.measurements import (
+    AttentionPoint,
+    GemmPoint,
+    Measurements,
+    StreamPoint,
+    attention_flop,
+)
+from costmodel.calibration.products import fit_attention, fit_gemms, fit_streams
+from costmodel.calibration.software_profile import kernel_profile
+from costmodel.errors import InputError
+from costmodel.hardware.read import load_chip
+
+SAMPLES = Path(__file__).parent / "samples"
+SHAPES = [
+    (m, n, k)
+    for m in (64, 256, 1024, 4096, 16384)
+    for n, k in ((512, 4096), (4096, 512), (4096, 4096), (8192, 8192))
+]
+LENGTHS = (128.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0)
+A100 = load_chip("nvidia-a100-pcie-80g")
+
+
+def gemm(m: float, n: float, k: float, rate: float, precision: str = "bf16") -> GemmPoint:
+    seconds = 2.0 * m * n * k / rate
+    return GemmPoint(where="made:1", m=m, n=n, k=k, batch=1.0, precision=precision, seconds=seconds)
+
+
+def attention(length: float, rate: float) -> AttentionPoint:
+    """The time of a unit of it gives the time at a rate."""
+    one = AttentionPoint(
+        where="made:1",
+        batch=2.0,
+        heads=16.0,
+        sequence=length,
+        head_dim=128.0,
+        causal=True,
+        precision="bf16",
+        seconds=1.0,
+    )
+    return replace(one, seconds=attention_flop(one) / rate)
+
+
+def gemms(top: float, rows: float, columns: float) -> list[GemmPoint]:
+    return [
+        gemm(m, n, k, top * m / (m + rows) * n / (n + columns) * k / (k + columns))
+        for m, n, k in SHAPES
+    ]
+
+
+@given(share=st.floats(0.3, 0.98), rows=st.floats(50.0, 1500.0), columns=st.floats(30.0, 600.0))
+def test_a_known_law_is_found_again(share: float, rows: float, columns: float) -> None:
+    fit = fit_gemms(gemms(312e12 * share, rows, columns), DEFAULTS)
+
+    assert fit.asymptote.value == pytest.approx(312e12 * share, rel=0.02)
+    assert fit.half_rows.value == pytest.approx(rows, rel=0.1)
+    assert fit.half_columns.value == pytest.approx(columns, rel=0.1)
+    assert fit.residuals.p90 < 0.02
+    assert fit.best.value <= fit.asymptote.value
+
+
+def test_the_share_is_that_of_the_best_shape() -> None:
+    """Every fourth of the published shapes; the best of them reached 0.803 of the peak."""
+    measured = read_measurements([SAMPLES / "a100_pcie_gemm.csv"])
+    profile = chip_profile(measured, A100, "x")
+
+    assert [n.name for n in profile.numbers] == ["matmul_fraction/bf16"]
+    assert profile.numbers[0].value == pytest.approx(0.803, abs=0.001)
+    assert profile.residuals["products, bf16"].median < 0.05
+    assert "memory_fraction" in profile.kept
+
+
+def test_larger_shapes_are_asked_for_where_the_law_promises_more() -> None:
+    few = Measurements(gemms=tuple(p for p in gemms(290e12, 800.0, 100.0) if p.m <= 1024))
+
+    assert "larger shapes" in " ".join(chip_profile(few, A100, "x").remarks)
+
+
+def test_what_is_faster_than_the_chip_is_refused_with_all_that_is() -> None:
+    points = (gemm(4096, 4096, 4096, 500e12), gemm(4096, 4096, 4096, 1e13, "mxfp8"))
+    streams = (StreamPoint(where="made:9", moved_bytes=1e9, seconds=1e-4),)
+
+    with pytest.raises(InputError) as caught:
+        chip_profile(Measurements(gemms=points, streams=streams), A100, "x")
+    text = str(caught.value)
+
+    assert len(caught.value.violations) == 3
+    assert "must not exceed the peak of nvidia-a100-pcie-80g, 312 TFLOP/s" in text
+    assert "got '500 TFLOP/s'" in text
+    assert "memory bandwidth" in text
+
+
+def test_streams_give_the_share_of_the_memory_bandwidth() -> None:
+    points = [StreamPoint(where="made:1", moved_bytes=s, seconds=s / 1.6e12) for s in (1e8, 1e9)]
+
+    assert fit_streams(points).best.value == pytest.approx(1.6e12)
+    profile = chip_profile(Measurements(streams=tuple(points)), A100, "x")
+    bandwidth = A100.memory_bytes_per_s or 0.0
+    assert profile.numbers[0].value == pytest.approx(1.6e12 / bandwidth)
+
+
+@given(rate=st.floats(1e13, 2e14), half=st.floats(40.0, 2000.0))
+def test_attention_is_found_again(rate: float, half: float) -> None:
+    points = [attention(length, rate * length / (length + half)) for length in LENGTHS]
+    fit = fit_attention(points, DEFAULTS)
+
+    assert fit.rate.value == pytest.approx(rate, rel=0.03)
+    assert fit.half_length.value == pytest.approx(half, rel=0.1)
+
+
+def test_kernels_alone_give_half_sizes() -> None:
+    measured = Measurements(gemms=tuple(gemms(250e12, 500.0, 90.0)))
+    profile = kernel_profile(measured, "ours", None)
+    entries = profile.document["efficiency"]
+
+    assert entries["gemm_half_rows"]["value"] == pytest.approx(500.0, rel=0.1)
+    assert entries["gemm_half_columns"]["value"] == pytest.approx(90.0, rel=0.1)
+    assert "attention" not in entries
