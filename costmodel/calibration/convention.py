@@ -13,6 +13,13 @@ from costmodel.software.read import software_profile
 MIB = float(2**20)
 GIB = float(2**30)
 FIRST_RANK, LAST_RANK, WORST_RANK = "first", "last", "worst"
+ALLOCATED, RESERVED, CARD = "allocated", "reserved", "card"
+
+NULL_TOKENIZER_VOCAB = 131073
+"""Of Megatron-LM's large tests (``gpt3_7b_tp1_pp4_memory_speed/model_config.yaml``)."""
+
+GROUPED = ("groupedgemm", "gpt3_moe", "etp1_ep4")
+"""In the names of Megatron-LM's tests with ``--moe-grouped-gemm``."""
 
 _OLDER = ("nvidia-v100", "nvidia-a100", "nvidia-a800")
 """Chips before Hopper, for which the libraries below take smaller workspaces."""
@@ -43,10 +50,17 @@ class Convention:
     causal_flop: causal attention counts half in published TFLOP/s and MFU; recompute_flop: what
         full recomputation repeats counts too.
     rank: whose memory is printed: of the first stage, of the last, or of the worst.
-    allocated: it is what PyTorch's allocator handed out, without context and communicator
-        buffers. byte_factor: bytes of the printed unit over those that the case took it for.
+    memory: what is printed: what PyTorch's allocator handed out (``allocated``, without context
+        and communicator buffers), what it took from the driver (``reserved``), or all that is in
+        use on the card (``card``). memory_factor, memory_context_bytes: what the figure is over
+        the bytes in use, and beyond them (``memory_fit``). byte_factor: bytes of the printed unit
+        over those that the case took it for.
+    bucket_bytes: a parameter's, in the buckets of PyTorch's DistributedDataParallel.
+    late_gradient_bytes: a parameter's, until a backward's end adds up what it made.
+    keeps_received: the last tensors from the neighbours in a pipeline outlive the step.
     deterministic: with ``CUBLAS_WORKSPACE_CONFIG=:4096:8``.
     transformer_engine: products by Transformer Engine, which has a workspace of its own.
+    grouped_experts: grouped products by it, which run on four streams with a workspace each.
     """
 
     fused_attention: bool = True
@@ -70,10 +84,21 @@ class Convention:
     causal_flop: bool = True
     recompute_flop: bool = False
     rank: str = WORST_RANK
-    allocated: bool = True
+    memory: str = ALLOCATED
+    memory_factor: float = 1.0
+    memory_context_bytes: float = 0.0
     byte_factor: float = 1.0
+    bucket_bytes: float = 0.0
+    late_gradient_bytes: float = 0.0
+    keeps_received: bool = False
     deterministic: bool = False
     transformer_engine: bool = False
+    grouped_experts: bool = False
+
+    @property
+    def counts_allocated(self) -> bool:
+        """Whether the printed memory leaves out context and communicator buffers."""
+        return self.memory != CARD
 
     def workspace_bytes(self, chip: str) -> float:
         """Allocated beside weights and activations by the matrix libraries.
@@ -81,12 +106,13 @@ class Convention:
         PyTorch takes one workspace for the forward's and one for the backward's thread: 8 x 4 MiB
         when deterministic and from Hopper on, else 8.125 MiB (``aten/src/ATen/cuda``,
         ``CublasHandlePool.cpp``). Transformer Engine takes 32 MiB, 4 MiB before Hopper
-        (``transformer_engine/pytorch/module/base.py``).
+        (``transformer_engine/pytorch/module/base.py``), and as much again for each of the four
+        streams of grouped products (``cpp_extensions/gemm.py``).
         """
         older = chip.startswith(_OLDER)
         blas = 8.125 * MIB if older and not self.deterministic else 32.0 * MIB
         engine = (4.0 if older else 32.0) * MIB if self.transformer_engine else 0.0
-        return 2.0 * blas + engine
+        return 2.0 * blas + (1.0 + 4.0 * self.grouped_experts) * engine
 
 
 @cache
@@ -117,16 +143,20 @@ def _megatron_ci(case: Case, how: Convention) -> Convention:
 
     Small tests name ``--attention-backend unfused``, except those that resume a checkpoint with
     Transformer Engine (its own choice, a fused one) and those with context parallelism (``flash``,
-    and no dropout). Without Transformer Engine the core is never fused. Tests called
-    nondeterministic leave the workspace at its default.
+    and no dropout). Without Transformer Engine the core is never fused. Tests of dense models
+    called nondeterministic leave the workspace at its default. Large dense tests name
+    ``--tokenizer-type NullTokenizer --vocab-size 131073`` and untie the embeddings.
     """
-    name, cp = case.model.word("name"), case.parallel.size("cp") or 1
-    engine = "_te_" in name or not case.model.flag("toy")
-    chosen = not case.model.flag("toy") or "resume" in name or cp > 1
-    return replace(
+    name, cp = case.model.word("name").lower(), case.parallel.size("cp") or 1
+    toy, experts = bool(case.model.flag("toy")), bool(case.model.size("experts"))
+    engine = "_te_" in name or not toy
+    chosen = not toy or "resume" in name or cp > 1
+    how = replace(
         how,
         fused_attention=engine and chosen,
         dropout=cp == 1,
-        deterministic="nondeterministic" not in name,
+        deterministic=experts or "nondeterministic" not in name,
         transformer_engine=engine,
+        grouped_experts=experts and any(word in name for word in GROUPED),
     )
+    return how if toy or experts else replace(how, vocab=NULL_TOKENIZER_VOCAB, tied=False)

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from costmodel.calibration.case import QUALITIES, Case, UnscorableError
-from costmodel.calibration.convention import FIRST_RANK, LAST_RANK, Convention
+from costmodel.calibration.convention import Convention
+from costmodel.calibration.memory_seen import figure, seen
 from costmodel.calibration.prepare import Prepared, prepare
 from costmodel.errors import InputError
-from costmodel.evaluation import Evaluation, StageMemory
+from costmodel.evaluation import Evaluation
 from costmodel.software.values import Efficiency
 
 METRICS = ("time", "peak", "static")
@@ -108,37 +109,14 @@ def _pairs(prepared: Prepared, evaluations: list[tuple[Evaluation, float]]) -> d
 
 
 def _predicted(prepared: Prepared, evaluation: Evaluation) -> dict[str, float]:
-    case, how = prepared.case, prepared.how
-    memory = [s.memory for pipeline in evaluation.stages for s in pipeline]
-    seen = {FIRST_RANK: memory[:1], LAST_RANK: memory[-1:]}.get(how.rank, memory)
-    work = how.workspace_bytes(case.hardware.word("chip")) if how.allocated else None
+    memory = seen(prepared, evaluation)
     return {
         "time": evaluation.step_time_s,
-        "peak": _peak(seen, work, _held(prepared, evaluation)),
-        "static": max(m.weights + m.gradients + m.optimizer + _beside(m, work) for m in seen),
+        "peak": figure(memory.peak, prepared.how, memory.room),
+        "static": memory.static,
     }
-
-
-def _peak(seen: list[StageMemory], workspace_bytes: float | None, held: float) -> float:
-    """Largest use of a stage; what is merely ``held`` is let go where memory runs out."""
-    uses = [(m.peak - m.fixed + _beside(m, workspace_bytes), m.capacity) for m in seen]
-    return max(use + min(held, max(0.0, capacity - use)) for use, capacity in uses)
-
-
-def _held(prepared: Prepared, evaluation: Evaluation) -> float:
-    """Bytes of the outputs waiting to be summed: two a layer, ``2 h`` bytes a token each."""
-    stage = evaluation.stages[0][0].stage
-    if len(evaluation.stages[0]) > 1 or stage.option.tp == 1 or not prepared.how.held_sums:
-        return 0.0
-    tokens = stage.option.micro_batch_size * prepared.case.model.need("seq") / stage.option.cp
-    return 2.0 * stage.num_layers * 2.0 * prepared.case.model.need("hidden") * tokens
 
 
 def _bytes(case: Case, key: str, how: Convention) -> float | None:
     value = case.measured.number(key)
     return None if value is None else value * how.byte_factor
-
-
-def _beside(memory: StageMemory, workspace_bytes: float | None) -> float:
-    """What counts beside model and activations: workspaces alone, or all that is fixed."""
-    return memory.fixed if workspace_bytes is None else workspace_bytes

@@ -1,0 +1,137 @@
+"""What a source's memory figure would be of one prediction: whose, of what, and what lives beside.
+
+The cost model knows what one step needs. Sources print more or less than that: what PyTorch's
+allocator handed out, what it reserved from the driver, or all of the card that is in use.
+"""
+
+from dataclasses import dataclass
+
+from costmodel.calibration.convention import FIRST_RANK, LAST_RANK, Convention
+from costmodel.calibration.prepare import Prepared
+from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory
+
+HOST_BOUND = 2.0**0.25
+"""Forward time over the host's where the device's is as long (``block_costs.at_least``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Bytes of the rank that the source shows, before what the stack's figure adds.
+
+    held: let go when memory runs out. room: bytes of the chip that a job can use.
+    """
+
+    static: float
+    needed: float
+    held: float
+    room: float
+
+    @property
+    def peak(self) -> float:
+        """Largest use; what is merely held fills at most the chip."""
+        return self.needed + min(self.held, max(0.0, self.room - self.needed))
+
+
+def seen(prepared: Prepared, evaluation: Evaluation) -> Seen:
+    """The figures of the rank that the stack prints: first, last, or the fullest one's."""
+    stages = [stage for pipeline in evaluation.stages for stage in pipeline]
+    shown = {FIRST_RANK: stages[:1], LAST_RANK: stages[-1:]}.get(prepared.how.rank, stages)
+    found = [_of_stage(prepared, evaluation, stage) for stage in shown]
+    fullest = max(found, key=lambda one: one.peak)
+    return Seen(
+        static=max(one.static for one in found),
+        needed=fullest.needed,
+        held=fullest.held,
+        room=fullest.room,
+    )
+
+
+def _of_stage(prepared: Prepared, evaluation: Evaluation, stage: StageEvaluation) -> Seen:
+    how, memory = prepared.how, stage.memory
+    static = memory.weights + memory.gradients + memory.optimizer
+    beside = _beside(prepared, memory)
+    buckets = how.bucket_bytes * _parameters(prepared, memory) if _is_replicated(stage) else 0.0
+    between = _between_steps(prepared, evaluation, stage)
+    return Seen(
+        static=static + beside + between,
+        needed=static + beside + buckets + _working(prepared, stage),
+        held=_held(prepared, evaluation, stage),
+        room=memory.capacity,
+    )
+
+
+def _working(prepared: Prepared, stage: StageEvaluation) -> float:
+    """Activations and short-lived buffers at the worst moment of a backward.
+
+    At its start everything that a micro-batch keeps and the largest buffers; at its end, where the
+    stack gathers the backward's gradients before it adds them up, those and what the other
+    micro-batches keep.
+    """
+    memory = stage.memory
+    start = memory.activations + memory.transient
+    gradients = prepared.how.late_gradient_bytes * _parameters(prepared, memory)
+    others = memory.activations * (1.0 - 1.0 / max(1, stage.in_flight))
+    return max(start, others + gradients)
+
+
+def _parameters(prepared: Prepared, memory: StageMemory) -> float:
+    return memory.weights / prepared.problem.job.weight_bytes
+
+
+def _is_replicated(stage: StageEvaluation) -> bool:
+    return stage.stage.option.replicas > 1
+
+
+def _beside(prepared: Prepared, memory: StageMemory) -> float:
+    """What counts beside model and activations: workspaces alone, or all that is fixed."""
+    how = prepared.how
+    if not how.counts_allocated:
+        return memory.fixed
+    return how.workspace_bytes(prepared.case.hardware.word("chip"))
+
+
+def _hidden_bytes(prepared: Prepared, stage: StageEvaluation) -> float:
+    """One 16-bit tensor of a micro-batch's tokens, whole over tp."""
+    model, option = prepared.case.model, stage.stage.option
+    tokens = option.micro_batch_size * model.need("seq") / option.cp
+    return 2.0 * model.need("hidden") * tokens
+
+
+def _between_steps(prepared: Prepared, evaluation: Evaluation, stage: StageEvaluation) -> float:
+    """The last tensors received: an input and an output's gradient for each chunk of a stage."""
+    if not prepared.how.keeps_received or len(evaluation.stages[0]) == 1:
+        return 0.0
+    share = stage.stage.option.tp if stage.stage.option.sequence_parallel else 1
+    return 2.0 * len(stage.stage.chunks) * _hidden_bytes(prepared, stage) / share
+
+
+def _held(prepared: Prepared, evaluation: Evaluation, stage: StageEvaluation) -> float:
+    """Whole outputs that tensor parallelism sums: two a layer of every micro-batch in flight.
+
+    They wait where the host runs ahead of the device: without a pipeline to the end of the
+    forward, and in one where the device is the slower.
+    """
+    if stage.stage.option.tp == 1 or not prepared.how.held_sums:
+        return 0.0
+    if len(evaluation.stages[0]) > 1 and not _device_is_slower(prepared, stage):
+        return 0.0
+    return 2.0 * stage.stage.num_layers * stage.in_flight * _hidden_bytes(prepared, stage)
+
+
+def _device_is_slower(prepared: Prepared, stage: StageEvaluation) -> bool:
+    model = prepared.problem.model
+    ops = sum(
+        len(model.blocks[model.layers[layer]].ops)
+        for start, stop in stage.stage.chunks
+        for layer in range(start, stop)
+    )
+    host_s = ops * prepared.problem.efficiency.host_op_s
+    return stage.time.forward_s > HOST_BOUND * host_s
+
+
+def figure(raw: float, how: Convention, room: float) -> float:
+    """The printed figure: what the allocator holds in pieces comes on top, as far as there is room.
+
+    ``max(raw, min(f raw + c, room))``; f and c of the stack's profile.
+    """
+    return max(raw, min(how.memory_factor * raw + how.memory_context_bytes, room))
