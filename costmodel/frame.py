@@ -26,7 +26,11 @@ class StageCosts:
     tp_s: float
     cp_s: float
     ep_s: float
+    forward_ep_s: float
+    backward_ep_s: float
+    weight_gradient_s: float
     activation_bytes: float
+    deferred_bytes: float
     dense: float
     expert: float
     transient_bytes: float
@@ -97,13 +101,18 @@ def stage_costs(table: StageTable, row: int, stage: Stage) -> StageCosts:
         return float(layers + sum(getattr(end, name)[row] for end in ends))
 
     extra = sum(_extra_parameters(table, row, stage).values())
+    forward_ep_s, backward_ep_s = total("forward_ep_s"), total("backward_ep_s")
     return StageCosts(
         forward_s=total("forward_s"),
         backward_s=total("backward_s"),
         tp_s=total("forward_tp_s") + total("backward_tp_s"),
         cp_s=total("forward_cp_s") + total("backward_cp_s"),
-        ep_s=total("forward_ep_s") + total("backward_ep_s"),
+        ep_s=forward_ep_s + backward_ep_s,
+        forward_ep_s=forward_ep_s,
+        backward_ep_s=backward_ep_s,
+        weight_gradient_s=total("weight_gradient_s"),
         activation_bytes=total("activation_bytes"),
+        deferred_bytes=total("deferred_bytes"),
         dense=total("dense_parameters") + extra,
         expert=total("expert_parameters"),
         transient_bytes=_transient_bytes(table, row, stage),

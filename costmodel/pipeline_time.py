@@ -1,31 +1,30 @@
-"""When each stage of each pipeline ends its last backward."""
+"""When each stage of each pipeline ends its last pass."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from costmodel.errors import InputError
 from costmodel.frame import Frame, Index
-from costmodel.layout.values import Pipeline, Schedule, StageOption
 from costmodel.network.sharding import ShardingTime
-from costmodel.network.transfers import transfer_seconds
+from costmodel.pipeline_seconds import Extra, PipelineSeconds, pipeline_seconds
 from costmodel.problem import Problem
-from costmodel.schedules.kind import FloatArray, Interleaving
-from costmodel.schedules.registry import schedule as schedule_kind
-from costmodel.stage.chunks import chunk_costs
+from costmodel.schedules.kind import FloatArray, Interleaving, ScheduleKind
+from costmodel.schedules.replay import BESIDE, Lists, Times, lists_of, replay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageEnd:
-    """Seconds from the start of the step to a stage's last backward.
+    """Seconds from the start of the step to the end of a stage's last pass.
 
     end_s: as simulated. without_hops_s: the same if hand-overs between stages took no time.
+    hidden_s: exchanges of tokens that passes side by side hide.
     """
 
     end_s: float
     without_hops_s: float
+    hidden_s: float = 0.0
 
 
 def stage_ends(
@@ -34,92 +33,75 @@ def stage_ends(
     """Simulates every pipeline. sharding: what ZeRO 2 and 3 add to every micro-batch."""
     ends: dict[Index, StageEnd] = {}
     for d, pipeline in enumerate(view.layout.pipelines):
-        indices = [(d, i) for i in range(len(pipeline.stages))]
-        extra = (
-            np.array([sharding[index].forward_s for index in indices]),
-            np.array([sharding[index].backward_s for index in indices]),
-        )
-        if view.layout.schedule.virtual_stages > 1:
-            timed, ideal = _interleaved_ends(problem, view, d, extra)
-        else:
-            timed, ideal = _ends(problem, view, d, extra)
-        for index, end, free in zip(indices, timed, ideal, strict=True):
-            ends[index] = StageEnd(end_s=float(end), without_hops_s=float(free))
+        depth = len(pipeline.stages)
+        seconds = pipeline_seconds(problem, view, d, extra_of(sharding, d, depth))
+        timed, ideal = _ends(seconds), _ends(without_hops(seconds))
+        hidden = hidden_seconds(seconds)
+        for i in range(depth):
+            ends[d, i] = StageEnd(
+                end_s=float(timed[i]), without_hops_s=float(ideal[i]), hidden_s=float(hidden[i])
+            )
     return ends
 
 
-def _ends(
-    problem: Problem, view: Frame, d: int, extra: tuple[FloatArray, FloatArray]
-) -> tuple[FloatArray, ...]:
-    """Ends of the stages with hand-overs and without."""
-    schedule = schedule_kind(view.layout.schedule.kind)
-    pipeline = view.layout.pipelines[d]
-    indices = [(d, i) for i in range(len(pipeline.stages))]
-    forward = np.array([view.costs[index].forward_s for index in indices]) + extra[0]
-    forward = forward + problem.efficiency.microbatch_overhead_s
-    backward = np.array([view.costs[index].backward_s for index in indices]) + extra[1]
-    hops = hop_seconds(problem, view, pipeline, d)
-    none = np.zeros_like(hops)
-    timed = schedule.simulate(forward, backward, hops, hops, pipeline.microbatches)[1]
-    ideal = schedule.simulate(forward, backward, none, none, pipeline.microbatches)[1]
-    return timed, ideal
+def extra_of(sharding: Mapping[Index, ShardingTime], d: int, depth: int) -> Extra:
+    """What ZeRO 2 and 3 add on the stages of pipeline d."""
+    return Extra(
+        forward_s=np.array([sharding[d, i].forward_s for i in range(depth)]),
+        backward_s=np.array([sharding[d, i].backward_s for i in range(depth)]),
+    )
 
 
-def _interleaved_ends(
-    problem: Problem, view: Frame, d: int, extra: tuple[FloatArray, FloatArray]
-) -> tuple[FloatArray, ...]:
-    """The same for stages of several chunks; what is counted per stage is spread evenly."""
-    v, pipeline = view.layout.schedule.virtual_stages, view.layout.pipelines[d]
-    simulate = interleaving(view.layout.schedule).simulate
-    stages = [
-        chunk_costs(view.table, view.rows[d, i], stage) for i, stage in enumerate(pipeline.stages)
-    ]
-    shared = tuple(np.tile(part, v) / v for part in extra)
-    forward = np.array([stage[k].forward_s for k in range(v) for stage in stages]) + shared[0]
-    forward = forward + problem.efficiency.microbatch_overhead_s / v
-    backward = np.array([stage[k].backward_s for k in range(v) for stage in stages])
-    backward = backward + shared[1]
-    ring = np.append(hop_seconds(problem, view, pipeline, d), _wrap_seconds(problem, view, d))
-    hops = np.tile(ring, v)[:-1]
-    none = np.zeros_like(hops)
-    timed = simulate(forward, backward, hops, hops, pipeline.microbatches, v)[1]
-    ideal = simulate(forward, backward, none, none, pipeline.microbatches, v)[1]
-    return timed, ideal
+def without_hops(seconds: PipelineSeconds) -> PipelineSeconds:
+    """The same pipeline with hand-overs that take no time."""
+    none = np.zeros_like(seconds.passes.up_s)
+    return replace(seconds, passes=replace(seconds.passes, up_s=none, down_s=none))
 
 
-def interleaving(schedule: Schedule) -> Interleaving:
+def _ends(seconds: PipelineSeconds) -> FloatArray:
+    """End of the last pass of every stage, by the schedule's own simulation."""
+    kind, m, (forward, backward) = seconds.kind, seconds.microbatches, _parts(seconds)
+    hops = seconds.passes.up_s[:-1], seconds.passes.down_s[:-1]
+    if kind.program is not None and kind.program.simulate is not None:
+        weight = seconds.passes.weight_s
+        return kind.program.simulate(forward, backward - weight, weight, *hops, m)[1]
+    if kind.program is not None:
+        return pass_times(seconds)[1].ends
+    if seconds.chunks > 1:
+        simulate = interleaving(kind, seconds.chunks).simulate
+        return simulate(forward, backward, *hops, m, seconds.chunks)[1]
+    return kind.simulate(forward, backward, *hops, m)[1]
+
+
+def _parts(seconds: PipelineSeconds) -> tuple[FloatArray, FloatArray]:
+    return seconds.passes.forward_s, seconds.passes.backward_s
+
+
+def pass_times(seconds: PipelineSeconds) -> tuple[Lists, Times]:
+    """What every stage runs and when."""
+    lists = lists_of(seconds.kind, seconds.depth, seconds.microbatches, seconds.chunks)
+    return lists, replay(lists, seconds.passes)
+
+
+def hidden_seconds(seconds: PipelineSeconds) -> FloatArray:
+    """Seconds of exchanges that run beside other passes, by stage: work less busy time."""
+    exchanges = seconds.passes.forward_ep_s.any() or seconds.passes.backward_ep_s.any()
+    if seconds.kind.program is None or seconds.chunks == 1 or not exchanges:
+        return np.zeros(seconds.depth)
+    lists, times = pass_times(seconds)
+    counted = lists.passes[:, :, BESIDE] != 1
+    busy = np.where(counted, times.end_s - times.start_s, 0.0).sum(axis=1)
+    work = seconds.visits * (seconds.passes.forward_s + seconds.passes.backward_s)
+    return np.bincount(seconds.stages, weights=work, minlength=seconds.depth) - busy
+
+
+def interleaving(kind: ScheduleKind, chunks: int) -> Interleaving:
     """The functions of a schedule for several chunks a stage. InputError if it has none."""
-    found = schedule_kind(schedule.kind).interleaving
-    if found is None:
+    if kind.interleaving is None:
         raise InputError.of(
             field="/schedule/virtual_stages",
-            value=schedule.virtual_stages,
-            rule=f"must be 1 with the schedule {schedule.kind}",
+            value=chunks,
+            rule=f"must be 1 with the schedule {kind.name}",
             fix="use the schedule interleaved",
         )
-    return found
-
-
-def _wrap_seconds(problem: Problem, view: Frame, d: int) -> float:
-    """Seconds of the hand-over from the last stage's chunk to the first stage's next one."""
-    stages = view.layout.pipelines[d].stages
-    if len(stages) == 1:
-        return 0.0
-    return _hop_seconds(problem, view, stages[-1].option, stages[0].option, view.rows[d, 0])
-
-
-def hop_seconds(problem: Problem, view: Frame, pipeline: Pipeline, d: int) -> NDArray[np.float64]:
-    """Seconds of the hand-over after each stage but the last, shape (p - 1,)."""
-    hops = np.zeros(len(pipeline.stages) - 1)
-    for i in range(len(hops)):
-        sender, receiver = pipeline.stages[i].option, pipeline.stages[i + 1].option
-        hops[i] = _hop_seconds(problem, view, sender, receiver, view.rows[d, i + 1])
-    return hops
-
-
-def _hop_seconds(
-    problem: Problem, view: Frame, sender: StageOption, receiver: StageOption, row: int
-) -> float:
-    received = float(view.table.boundary_bytes[row])
-    sent = received * receiver.num_chips / sender.num_chips
-    return transfer_seconds(problem.cluster, sender, receiver, received, sent, problem.efficiency)
+    return kind.interleaving

@@ -18,10 +18,12 @@ from costmodel.memory import Shards, static_bytes
 from costmodel.model.flops import flops_per_token
 from costmodel.network.sharding import ShardingTime, sharding_time
 from costmodel.network.synchronisation import SyncTime, stage_sync
-from costmodel.pipeline_time import StageEnd, interleaving, stage_ends
+from costmodel.pipeline_seconds import visits_of
+from costmodel.pipeline_time import StageEnd, stage_ends
 from costmodel.problem import Problem
+from costmodel.schedules.passes import passes_of
 from costmodel.schedules.registry import schedule as schedule_kind
-from costmodel.stage.chunks import Kept, chunk_costs, kept
+from costmodel.stage.chunks import Kept, chunk_costs, kept, kept_apart
 from costmodel.stage.costs import stage_table
 from costmodel.stage.table import StageTable
 
@@ -207,10 +209,13 @@ def _kept(view: Frame, index: Index) -> Kept:
     """Micro-batches (chunks of them, when interleaved) in flight and their activations."""
     schedule, pipeline = view.layout.schedule, view.layout.pipelines[index[0]]
     shape = len(pipeline.stages), index[1], pipeline.microbatches
-    if schedule.virtual_stages > 1:
-        order = interleaving(schedule).order(*shape, schedule.virtual_stages)
+    kind, chunks = schedule_kind(schedule.kind), schedule.virtual_stages
+    if chunks > 1:
+        order = passes_of(kind, *shape, chunks)
         return kept(order, chunk_costs(view.table, view.rows[index], view.stages[index]))
-    in_flight = schedule_kind(schedule.kind).in_flight(*shape)
+    if kind.program is not None:
+        return kept_apart(kind.program, shape, view.costs[index])
+    in_flight = kind.in_flight(*shape)
     return Kept(chunks=in_flight, activation_bytes=in_flight * view.costs[index].activation_bytes)
 
 
@@ -244,14 +249,12 @@ def _breakdown(
     view: Frame, last: Index, time: StageTime, end: StageEnd, step_s: float
 ) -> dict[str, float]:
     """Seconds of the step seen from the stage that finishes last; they sum to ``step_s``."""
-    microbatches = view.layout.pipelines[last[0]].microbatches
-    parts = {
-        "tp": microbatches * time.tp_s,
-        "cp": microbatches * time.cp_s,
-        "ep": microbatches * time.ep_s,
-    }
-    compute = microbatches * (time.forward_s + time.backward_s) - sum(parts.values())
-    sharded = microbatches * time.sharded_weights_s
+    pipeline = view.layout.pipelines[last[0]]
+    visits = visits_of(view.layout.schedule, len(pipeline.stages), pipeline.microbatches)
+    parts = {"tp": visits * time.tp_s, "cp": visits * time.cp_s, "ep": visits * time.ep_s}
+    compute = visits * (time.forward_s + time.backward_s) - sum(parts.values())
+    parts["ep"] -= end.hidden_s
+    sharded = visits * time.sharded_weights_s
     busy = compute + sum(parts.values()) + sharded
     known = {
         "compute": compute,

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from costmodel.schedules.kind import Route
+
 Chunks = tuple[tuple[int, int], ...]
 
 
@@ -33,10 +35,13 @@ def ranges(counts: Iterable[int]) -> Iterator[tuple[int, int]]:
         start += count
 
 
-def dealt(counts: tuple[int, ...], num_stages: int) -> tuple[Chunks, ...]:
-    """Chunks of each stage when virtual stages go round robin, as interleaved schedules have it."""
-    all_ranges = tuple(ranges(counts))
-    return tuple(all_ranges[i::num_stages] for i in range(num_stages))
+def dealt(counts: tuple[int, ...], ways: tuple[Route, ...]) -> tuple[Chunks, ...]:
+    """Chunks of each stage when every way visits runs of so many layers."""
+    held: dict[int, dict[int, tuple[int, int]]] = {}
+    for way in ways:
+        for (stage, nth), layers in zip(way, ranges(counts), strict=True):
+            held.setdefault(stage, {})[nth] = layers
+    return tuple(tuple(of[nth] for nth in sorted(of)) for _, of in sorted(held.items()))
 
 
 def described(counts: Iterable[int]) -> str:

@@ -11,6 +11,9 @@ from costmodel.layout.rule_tools import alternatives, divisors, nearest
 from costmodel.layout.split import balanced, dealt, described, with_ends
 from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
 from costmodel.problem import Problem
+from costmodel.schedules.kind import Route
+from costmodel.schedules.passes import line
+from costmodel.schedules.registry import schedules
 
 EVEN = "even"
 MAX_STAGES = 4096
@@ -105,7 +108,26 @@ def _placed(
 def _schedule(problem: Problem, uniform: Uniform) -> Schedule:
     usual = "interleaved" if uniform.vp > 1 else "1f1b"
     kind = uniform.schedule or problem.job.schedule or usual
-    return Schedule(kind=kind, virtual_stages=uniform.vp)
+    known = schedules().get(kind)
+    fixed = known.program.chunks if known and known.program and uniform.vp == 1 else uniform.vp
+    return Schedule(kind=kind, virtual_stages=fixed)
+
+
+def _ways(problem: Problem, uniform: Uniform) -> tuple[Route, ...]:
+    """The ways that micro-batches take. Raises InputError when there are none over these stages."""
+    total = problem.model.num_layers
+    if uniform.pp * uniform.vp > MAX_STAGES:
+        rule, fix = f"x vp must be at most {MAX_STAGES}", f"use at most {total} for {total} layers"
+        raise InputError.of(field="/pp", value=uniform.pp, rule=rule, fix=fix)
+    schedule = _schedule(problem, uniform)
+    known = schedules().get(schedule.kind)
+    if known is None or known.program is None:
+        return line(uniform.pp, uniform.vp)
+    refusal = known.program.refusal(uniform.pp, 2 * MAX_STAGES)
+    if refusal is not None:
+        rule = f"{refusal.rule}, with the schedule {schedule.kind}"
+        raise InputError.of(field="/pp", value=uniform.pp, rule=rule, fix=refusal.fix)
+    return known.program.routes(uniform.pp)
 
 
 def _option(problem: Problem, uniform: Uniform) -> StageOption:
@@ -150,19 +172,19 @@ def _stages(problem: Problem, uniform: Uniform, broken: list[Violation]) -> tupl
         )
     if uniform.layout is not None:
         return _notated(problem, uniform, uniform.layout)
-    counts = _counts(problem, uniform, broken)
-    chunks = dealt(counts, uniform.pp)
-    last = uniform.pp - 1
+    ways = _ways(problem, uniform)
+    counts = _counts(problem, uniform, len(ways[0]), broken)
+    first, last = {way[0][0] for way in ways}, {way[-1][0] for way in ways}
     depth = len(problem.model.mtp)
     return tuple(
         Stage(
             option=_NOWHERE,
             chunks=own,
-            embedding=i == 0,
-            head=i == last,
-            mtp=depth if i == last else 0,
+            embedding=i in first,
+            head=i in last,
+            mtp=depth if i in last else 0,
         )
-        for i, own in enumerate(chunks)
+        for i, own in enumerate(dealt(counts, ways))
     )
 
 
@@ -170,20 +192,28 @@ _NOWHERE = StageOption(pool="")
 
 
 def _notated(problem: Problem, uniform: Uniform, text: str) -> tuple[Stage, ...]:
+    ways = _ways(problem, uniform)
     notated = read_notation(text)
     broken = check_notation(
         notated,
         num_layers=problem.model.num_layers,
         mtp=len(problem.model.mtp),
-        num_stages=uniform.pp * uniform.vp,
+        num_stages=len(ways[0]),
     )
     if sum(stage.loss for stage in notated) > 1:
         rule, fix = "must have one L to be estimated", "keep the loss on the last stage"
         broken += (Violation(field="/layout", value=text, rule=rule, fix=fix),)
     if broken:
         raise InputError(broken)
-    chunks = dealt(tuple(stage.layers for stage in notated), uniform.pp)
-    return tuple(_stage(own, notated[i :: uniform.pp]) for i, own in enumerate(chunks))
+    chunks = dealt(tuple(stage.layers for stage in notated), ways)
+    places = [
+        {c for w in ways for c, (stage, _) in enumerate(w) if stage == i}
+        for i in range(len(chunks))
+    ]
+    return tuple(
+        _stage(own, tuple(notated[c] for c in sorted(held)))
+        for own, held in zip(chunks, places, strict=True)
+    )
 
 
 def _stage(chunks: tuple[tuple[int, int], ...], notated: tuple[NotatedStage, ...]) -> Stage:
@@ -196,12 +226,11 @@ def _stage(chunks: tuple[tuple[int, int], ...], notated: tuple[NotatedStage, ...
     )
 
 
-def _counts(problem: Problem, uniform: Uniform, broken: list[Violation]) -> tuple[int, ...]:
+def _counts(
+    problem: Problem, uniform: Uniform, parts: int, broken: list[Violation]
+) -> tuple[int, ...]:
     """Layers of each virtual stage."""
-    total, parts = problem.model.num_layers, uniform.pp * uniform.vp
-    if parts > MAX_STAGES:
-        rule, fix = f"x vp must be at most {MAX_STAGES}", f"use at most {total} for {total} layers"
-        raise InputError.of(field="/pp", value=uniform.pp, rule=rule, fix=fix)
+    total = problem.model.num_layers
     if uniform.layers not in (None, EVEN):
         return _explicit(uniform, total, parts)
     if uniform.first is not None or uniform.last is not None:

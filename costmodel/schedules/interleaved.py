@@ -49,7 +49,7 @@ def check(num_stages: int, microbatches: int) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def _pass(
+def pass_at(
     step: int, warm: int, passes: int, p: int, v: int
 ) -> tuple[bool, int, int]:  # pragma: no cover - compiled
     """The ``step``-th pass of a stage: (is_backward, its k-th chunk, micro-batch)."""
@@ -65,7 +65,7 @@ def _pass(
 
 
 @nb.njit(cache=True, nogil=True)
-def _warm(p: int, i: int, m: int, v: int) -> int:  # pragma: no cover - compiled
+def warm_passes(p: int, i: int, m: int, v: int) -> int:  # pragma: no cover - compiled
     return min(m * v, 2 * (p - 1 - i) + (v - 1) * p)
 
 
@@ -87,9 +87,9 @@ def _simulate(
     left = 2 * chunks * m
     while left > 0:
         for i in range(p):
-            warm = _warm(p, i, m, v)
+            warm = warm_passes(p, i, m, v)
             while done[i] < 2 * m * v:
-                backward, nth, k = _pass(done[i], warm, m * v, p, v)
+                backward, nth, k = pass_at(done[i], warm, m * v, p, v)
                 c = nth * p + i
                 ready = _ready(ended, c, backward, k, p2p_forward_s, p2p_backward_s)
                 if ready < 0.0:
@@ -149,10 +149,10 @@ def lower_bound(
 def order(num_stages: int, stage: int, microbatches: int, virtual_stages: int) -> Order:
     """The stage's passes in execution order as (is_backward, k-th chunk, micro-batch)."""
     check(num_stages, microbatches)
-    warm = _warm(num_stages, stage, microbatches, virtual_stages)
+    warm = warm_passes(num_stages, stage, microbatches, virtual_stages)
     passes = microbatches * virtual_stages
     return tuple(
-        _pass(step, warm, passes, num_stages, virtual_stages) for step in range(2 * passes)
+        pass_at(step, warm, passes, num_stages, virtual_stages) for step in range(2 * passes)
     )
 
 

@@ -1,19 +1,43 @@
 """Interleaved stages: the costs of each chunk, and what a stage keeps while its passes run."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Protocol
 
 from costmodel.layout.values import Stage
-from costmodel.schedules.kind import Order
+from costmodel.schedules.kind import Order, Passes, Phase, Program
 from costmodel.stage.table import StageTable, Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkCosts:
-    """Seconds and kept bytes of one micro-batch in one chunk of a stage, on one chip."""
+    """Seconds and kept bytes of one micro-batch in one chunk of a stage, on one chip.
+
+    deferred_bytes: kept between the two parts of a backward instead of activation_bytes.
+    """
 
     forward_s: float
     backward_s: float
     activation_bytes: float
+    forward_ep_s: float = 0.0
+    backward_ep_s: float = 0.0
+    weight_gradient_s: float = 0.0
+    deferred_bytes: float = 0.0
+
+
+class Keeps(Protocol):
+    """Bytes of one micro-batch in a chunk, on one chip."""
+
+    @property
+    def activation_bytes(self) -> float:
+        """Between forward and backward."""
+        ...
+
+    @property
+    def deferred_bytes(self) -> float:
+        """Between the two parts of the backward."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +65,57 @@ def chunk_costs(table: StageTable, row: int, stage: Stage) -> tuple[ChunkCosts, 
             own = prefix[stop] - prefix[start]
             return float(own + sum(getattr(end, name)[row] for end in ends))
 
-        return ChunkCosts(
-            forward_s=total("forward_s"),
-            backward_s=total("backward_s"),
-            activation_bytes=total("activation_bytes"),
-        )
+        return ChunkCosts(**{f.name: total(f.name) for f in fields(ChunkCosts)})
 
     return tuple(costs(nth, start, stop) for nth, (start, stop) in enumerate(stage.chunks))
 
 
-def kept(order: Order, chunks: tuple[ChunkCosts, ...]) -> Kept:
-    """What is alive at the worst moment: forwards done whose backward has not ended."""
+def kept(order: Order | Passes, chunks: Sequence[Keeps]) -> Kept:
+    """What is alive at the worst moment: forwards done whose backward, or last part, has not ended.
+
+    While the weight gradients of a micro-batch are put off, it holds its ``deferred_bytes``.
+    """
     held, most, in_flight, peak = 0.0, 0.0, 0, 0
-    for is_backward, nth, _ in order:
-        sign = -1 if is_backward else 1
-        held, in_flight = held + sign * chunks[nth].activation_bytes, in_flight + sign
+    for phase, nth, *_ in order:
+        chunk = chunks[nth]
+        if phase == Phase.FORWARD:
+            held, in_flight = held + chunk.activation_bytes, in_flight + 1
+        elif phase == Phase.INPUT:
+            held += chunk.deferred_bytes - chunk.activation_bytes
+        else:
+            given_up = chunk.deferred_bytes if phase == Phase.WEIGHT else chunk.activation_bytes
+            held, in_flight = held - given_up, in_flight - 1
         most, peak = max(most, held), max(peak, in_flight)
     return Kept(chunks=peak, activation_bytes=most)
+
+
+def kept_apart(program: Program, shape: tuple[int, int, int], costs: Keeps) -> Kept:
+    """The same for one chunk a stage. shape: stages, this stage, micro-batches."""
+    counts = _most_counts(program, *shape)
+    return Kept(
+        chunks=max(whole + parts for whole, parts in counts),
+        activation_bytes=max(
+            whole * costs.activation_bytes + parts * costs.deferred_bytes for whole, parts in counts
+        ),
+    )
+
+
+@lru_cache(maxsize=100_000)
+def _most_counts(
+    program: Program, num_stages: int, stage: int, microbatches: int
+) -> tuple[tuple[int, int], ...]:
+    """(micro-batches kept whole, with weight gradients put off) of which no pair has more of both.
+
+    Passes repeat in the middle, so that four micro-batches a stage show all there is.
+    """
+    whole = parts = 0
+    found = {(0, 0)}
+    for phase, *_ in program.order(num_stages, stage, min(microbatches, 4 * num_stages)):
+        whole += (phase == Phase.FORWARD) - (phase in (Phase.BACKWARD, Phase.INPUT))
+        parts += (phase == Phase.INPUT) - (phase == Phase.WEIGHT)
+        found.add((whole, parts))
+    return tuple(
+        (a, b)
+        for a, b in sorted(found)
+        if not any((c, d) != (a, b) and c >= a and d >= b for c, d in found)
+    )

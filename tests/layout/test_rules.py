@@ -13,20 +13,23 @@ from hypothesis import strategies as st
 from costmodel.errors import Violation
 from costmodel.layout import rules
 from costmodel.layout.rule_tools import Rule
-from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
+from costmodel.layout.values import Layout
 from costmodel.problem import Problem
+from tests.layout.edits import (
+    CLUSTER,
+    DENSE,
+    SPARSE,
+    base,
+    change_option,
+    change_stage,
+    interleaved,
+    scheduled,
+    two_chunks,
+)
 from tests.layout.problems import (
-    DENSE_CONFIG,
-    SPARSE_CONFIG,
-    cluster,
     legal_layouts,
-    model,
-    pool_document,
     problem,
 )
-
-DENSE, SPARSE = model(DENSE_CONFIG), model(SPARSE_CONFIG)
-CLUSTER = cluster(pool_document("a", 4), pool_document("b", 2))
 
 
 def with_batch(graph: Any, layout: Layout, **job: Any) -> Problem:
@@ -41,37 +44,6 @@ def test_legal_dense_layouts_break_no_rule(layout: Layout) -> None:
 @given(legal_layouts(SPARSE, CLUSTER))
 def test_legal_sparse_layouts_break_no_rule(layout: Layout) -> None:
     assert rules.violations(with_batch(SPARSE, layout), layout) == ()
-
-
-def base(graph: Any = DENSE, **option: Any) -> Layout:
-    """Two copies of two stages, 4 chips each."""
-    stages = tuple(
-        Stage(
-            option=replace(StageOption(pool="a", tp=2, replicas=2), **option),
-            chunks=((4 * i, 4 * i + 4),),
-            embedding=i == 0,
-            head=i == 1,
-            mtp=len(graph.mtp) * i,
-        )
-        for i in range(2)
-    )
-    return Layout(pipelines=(Pipeline(stages=stages, microbatches=64, count=2),))
-
-
-def change_stage(layout: Layout, index: int, **changes: Any) -> Layout:
-    """The layout with one stage of its first pipeline changed."""
-    pipeline = layout.pipelines[0]
-    stages = list(pipeline.stages)
-    stages[index] = replace(stages[index], **changes)
-    return replace(
-        layout, pipelines=(replace(pipeline, stages=tuple(stages)), *layout.pipelines[1:])
-    )
-
-
-def change_option(layout: Layout, index: int, **changes: Any) -> Layout:
-    """The layout with the option of one stage changed."""
-    option = replace(layout.pipelines[0].stages[index].option, **changes)
-    return change_stage(layout, index, option=option)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,17 +62,6 @@ def two_pipelines(zero: int) -> Layout:
     pipeline = base().pipelines[0]
     other = change_option(base(), 0, zero=zero).pipelines[0]
     return Layout(pipelines=(replace(pipeline, count=1), replace(other, count=1)))
-
-
-def scheduled(kind: str, virtual: int) -> Layout:
-    return replace(base(), schedule=Schedule(kind=kind, virtual_stages=virtual))
-
-
-def interleaved(microbatches: int) -> Layout:
-    layout = change_stage(base(), 0, chunks=((0, 2), (4, 6)))
-    layout = change_stage(layout, 1, chunks=((2, 4), (6, 8)))
-    pipeline = replace(layout.pipelines[0], microbatches=microbatches)
-    return Layout(pipelines=(pipeline,), schedule=Schedule(kind="interleaved", virtual_stages=2))
 
 
 def counted(count: int) -> Layout:
@@ -208,6 +169,18 @@ BROKEN = (
         layout=lambda: interleaved(63),
         field="/pipelines/0/microbatches",
         fix="use microbatches 62 or 64",
+    ),
+    Broken(
+        rule="schedule_takes",
+        layout=lambda: two_chunks("dualpipe", 3, embedding=True),
+        field="/pipelines/0/microbatches",
+        fix="use 4 micro-batches, or the schedule 1f1b",
+    ),
+    Broken(
+        rule="mtp_on_ends",
+        layout=lambda: two_chunks("dualpipe", 8, embedding=True, mtp=1),
+        field=f"{STAGE}/1/mtp",
+        fix="write mtp 0",
     ),
     Broken(
         rule="tp_divides_model",

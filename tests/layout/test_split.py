@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.layout.split import balanced, dealt, described, ranges, with_ends
+from costmodel.schedules.passes import line
 
 
 @given(st.integers(0, 200), st.integers(1, 64))
@@ -18,7 +19,7 @@ def test_balanced_split_is_whole_and_even(layers: int, stages: int) -> None:
 
 @given(st.integers(1, 60), st.integers(1, 8), st.integers(1, 4))
 def test_dealt_chunks_cover_every_layer_once(layers: int, stages: int, virtual: int) -> None:
-    chunks = dealt(balanced(layers, stages * virtual), stages)
+    chunks = dealt(balanced(layers, stages * virtual), line(stages, virtual))
     visited = [own[v] for v in range(virtual) for own in chunks]
 
     assert [x for start, stop in visited for x in range(start, stop)] == list(range(layers))
