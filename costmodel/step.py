@@ -18,6 +18,7 @@ from costmodel.memory import Shards, static_bytes
 from costmodel.model.flops import flops_per_token
 from costmodel.network.sharding import ShardingTime, sharding_time
 from costmodel.network.synchronisation import SyncTime, stage_sync
+from costmodel.pipeline_run import PipelineRun, pipeline_run
 from costmodel.pipeline_seconds import visits_of
 from costmodel.pipeline_time import StageEnd, stage_ends
 from costmodel.problem import Problem
@@ -85,24 +86,40 @@ class Evaluator:
         latest = max(time.finish_s for time in times.values())
         return latest + self.problem.efficiency.step_overhead_s
 
+    def run(self, layout: Layout, pipeline: int) -> PipelineRun:
+        """Every pass of one pipeline, as ``evaluate`` times them."""
+        view = frame(self.table, self.rows, layout)
+        sharding = _sharding(self.problem, view, _syncs(self.problem, view))
+        return pipeline_run(self.problem, view, pipeline, sharding)
+
     def _times(
         self, view: Frame, shards: Mapping[Index, tuple[float, float]]
     ) -> tuple[dict[Index, StageTime], dict[Index, StageEnd]]:
         problem, syncs = self.problem, _syncs(self.problem, view)
-        sharding = {
-            index: sharding_time(
-                stage.option.zero, view.costs[index], syncs[index], problem.efficiency
-            )
-            for index, stage in view.stages.items()
-        }
+        sharding = _sharding(problem, view, syncs)
         ends = stage_ends(problem, view, sharding)
         return _stage_times(problem, view, ends, syncs, shards, sharding), ends
 
 
 def evaluate(problem: Problem, layout: Layout) -> Evaluation:
     """Time and memory of one layout: a table with only its own options."""
+    return evaluator_for(problem, layout).evaluate(layout)
+
+
+def evaluator_for(problem: Problem, layout: Layout) -> Evaluator:
+    """An evaluator of this layout alone."""
     options = (stage.option for pipeline in layout.pipelines for stage in pipeline.stages)
-    return Evaluator.of(problem, options).evaluate(layout)
+    return Evaluator.of(problem, options)
+
+
+def _sharding(
+    problem: Problem, view: Frame, syncs: Mapping[Index, SyncTime]
+) -> dict[Index, ShardingTime]:
+    """What ZeRO 2 and 3 add to every micro-batch of each stage."""
+    return {
+        index: sharding_time(stage.option.zero, view.costs[index], syncs[index], problem.efficiency)
+        for index, stage in view.stages.items()
+    }
 
 
 def _syncs(problem: Problem, view: Frame) -> dict[Index, SyncTime]:

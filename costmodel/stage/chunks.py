@@ -20,7 +20,11 @@ class ChunkCosts:
     forward_s: float
     backward_s: float
     activation_bytes: float
+    forward_tp_s: float = 0.0
+    forward_cp_s: float = 0.0
     forward_ep_s: float = 0.0
+    backward_tp_s: float = 0.0
+    backward_cp_s: float = 0.0
     backward_ep_s: float = 0.0
     weight_gradient_s: float = 0.0
     deferred_bytes: float = 0.0
