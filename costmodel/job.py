@@ -1,6 +1,7 @@
 """The training job: what a step has to do, independent of where it runs."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 PRECISION_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1, "nvfp4": 1}
 """Bytes per element of matrix operands; activations between ops stay at two bytes below bf16."""
@@ -22,7 +23,8 @@ class Job:
     to the search. vocab_divisor: the padded vocabulary is a multiple of this times tp
     (Megatron's ``make-vocab-size-divisible-by``; 1 only requires divisibility by tp).
     gradient_bytes: bytes per accumulated gradient element (Megatron keeps FP32).
-    moe_imbalance: tokens of the busiest expert rank over the mean, >= 1.
+    moe_imbalance: tokens of the busiest expert rank over the mean, >= 1. software: a bundled
+    profile of the training stack, or constants in place of the default one's; None the default.
     """
 
     global_batch_size: int
@@ -35,6 +37,7 @@ class Job:
     vocab_divisor: int = 128
     gradient_bytes: int = 4
     moe_imbalance: float = 1.0
+    software: str | Mapping[str, float | bool] | None = field(default=None, hash=False)
 
     @property
     def weight_bytes(self) -> int:

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from costmodel.errors import UnknownNameError
 from costmodel.hardware.assumptions import assumptions_for, whole
-from costmodel.hardware.read import load_cluster
-from costmodel.hardware.sheets.read import chip_sheet, link_sheet
+from costmodel.hardware.own_sheets.read import BUNDLED, Sheets
+from costmodel.hardware.read import load_cluster, own_sheets
 from costmodel.hardware.values import Cluster
 from haplan_client.schema.sheet import ChipSheet, LinkSheet, Sourced
 from service.catalogue import cluster_document
@@ -21,27 +22,30 @@ CHIP_FIELDS = ("memory", "memory_bandwidth", "memory_fraction", "peak", "matmul_
 LINK_FIELDS = ("bandwidth", "latency", "efficiency")
 
 
-def chip_document(name: str) -> Document:
+def chip_document(name: str, sheets: Sheets = BUNDLED) -> Document:
     """One chip. Raises UnknownNameError."""
-    sheet = chip_sheet(name)
+    if name not in sheets.chip_names:
+        raise UnknownNameError(kind="chip", name=name, known=sheets.chip_names)
+    sheet = sheets.chip(name)
     facts = sheet.model_dump(mode="json", exclude=set(CHIP_FIELDS))
     return {"name": name, **facts, "numbers": [*_numbers(sheet, CHIP_FIELDS)]}
 
 
-def link_document(name: str) -> Document:
+def link_document(name: str, sheets: Sheets = BUNDLED) -> Document:
     """One link. Raises UnknownNameError."""
-    sheet = link_sheet(name)
+    sheet = sheets.link(name)
     facts = sheet.model_dump(mode="json", exclude=set(LINK_FIELDS))
     return {"name": name, **facts, "numbers": [*_numbers(sheet, LINK_FIELDS)]}
 
 
-def cluster_sheets(name: str) -> Document:
-    """A cluster, bundled or a file, with the sheets of all that it is made of."""
-    cluster = load_cluster(name)
+def cluster_sheets(source: str | Mapping[str, object]) -> Document:
+    """A cluster, bundled, a file or a document, with the sheets of all that it is made of."""
+    cluster = load_cluster(source)
+    own = own_sheets(cluster.document)
     return {
         **cluster_document(cluster),
-        "chip_sheets": [chip_document(chip) for chip in sorted(cluster.chip_counts())],
-        "link_sheets": [link_document(link) for link in _links(cluster)],
+        "chip_sheets": [chip_document(chip, own) for chip in sorted(cluster.chip_counts())],
+        "link_sheets": [link_document(link, own) for link in _links(cluster)],
         "own_numbers": dict(_own_numbers(cluster)),
         "assumptions": list(assumptions_for(cluster, whole(cluster))),
     }

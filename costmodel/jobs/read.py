@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from costmodel.errors import UnknownNameError
+from costmodel.errors import InputError, UnknownNameError
 from costmodel.job import Job
 from costmodel.safe_document import load_document
 from costmodel.schedules.registry import schedules
+from costmodel.software.read import constant_faults, profile_names
 from costmodel.wire.read import validate
 from haplan_client.schema.job import JobDocument
 
@@ -44,7 +46,25 @@ def job_of(document: JobDocument) -> Job:
         vocab_divisor=document.vocab_divisor,
         gradient_bytes=document.gradient_bytes,
         moe_imbalance=document.moe_imbalance,
+        software=software_of(document.software),
     )
+
+
+def software_of(
+    stated: str | Mapping[str, Any],
+) -> str | Mapping[str, float | bool] | None:
+    """The training stack of a job. Raises InputError for an unknown one and faulty constants."""
+    if isinstance(stated, str):
+        if stated != AUTO and stated not in profile_names():
+            known = profile_names()
+            raise UnknownNameError(
+                kind="software profile", name=stated, known=known, field="/software"
+            )
+        return None if stated == AUTO else stated
+    faults = constant_faults(stated, place="/software")
+    if faults:
+        raise InputError(faults)
+    return dict(stated)
 
 
 def check_schedule(name: str) -> None:

@@ -1,13 +1,16 @@
-"""Reads the bundled software profiles."""
+"""Reads software profiles: the bundled ones, and files of a user's own."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import cache
+from math import isfinite
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
-from costmodel.errors import InputError
+from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.sheets.read import sheet_document, sheet_names
+from costmodel.safe_document import load_document
 from costmodel.software.values import Efficiency, SoftwareProfile
 
 FOLDER = "software"
@@ -46,6 +49,70 @@ def software_profile(name: str) -> SoftwareProfile:
         runs=MappingProxyType(dict(runs)),
         fitted=fitted,
     )
+
+
+def read_constants(path: Path) -> dict[str, float | bool]:
+    """The constants that the profile in a file states, by name.
+
+    Raises InputError with every violation, each by its place in the file.
+    """
+    document = load_document(path)
+    entries = document.get("efficiency")
+    if not isinstance(entries, dict):
+        raise InputError.of(
+            field=f"{path}: efficiency",
+            value=entries,
+            rule="must hold the constants of a software profile",
+            fix="give a file that `haplan calibrate --software` wrote",
+        )
+    stated = {key: _value(entry) for key, entry in cast("dict[str, object]", entries).items()}
+    faults = constant_faults(stated, place=f"{path}: efficiency")
+    if faults:
+        raise InputError(faults)
+    return cast("dict[str, float | bool]", stated)
+
+
+def _value(entry: object) -> object:
+    return cast("dict[str, object]", entry).get("value") if isinstance(entry, dict) else entry
+
+
+def constant_faults(stated: Mapping[str, object], *, place: str) -> list[Violation]:
+    """What is wrong with constants by name: names that are none, and values out of range."""
+    kinds = {field.name: field.type for field in fields(Efficiency)}
+    faults: list[Violation] = []
+    for key, value in stated.items():
+        field = f"{place}/{key}"
+        if key not in kinds:
+            error = UnknownNameError(kind="constant", name=key, known=kinds, field=field)
+            faults += error.violations
+        elif kinds[key] in (bool, "bool"):
+            if not isinstance(value, bool):
+                rule, fix = "must be true or false", "write one of them"
+                faults.append(Violation(field=field, value=value, rule=rule, fix=fix))
+        elif not _is_constant(value, positive=key in POSITIVE):
+            rule = f"must be a number {'above' if key in POSITIVE else 'of at least'} 0"
+            faults.append(Violation(field=field, value=value, rule=rule, fix="correct it"))
+    return faults
+
+
+POSITIVE = frozenset({"gemm", "expert_gemm", "attention", "low_precision"})
+"""Shares of a rate: with 0 nothing would ever end."""
+
+
+def _is_constant(value: object, *, positive: bool) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return False
+    return value > 0.0 if positive else value >= 0.0
+
+
+def efficiency_of(software: str | Mapping[str, float | bool] | None) -> Efficiency:
+    """The constants of a bundled stack by name, or the default ones with these in their place."""
+    if software is None:
+        return software_profile(DEFAULT).efficiency
+    if isinstance(software, str):
+        return software_profile(software).efficiency
+    own: dict[str, Any] = {**software}
+    return replace(software_profile(DEFAULT).efficiency, **own)
 
 
 @cache

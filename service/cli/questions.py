@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from costmodel.errors import InputError
+from costmodel.errors import InputError, Violation
 from costmodel.wire.read import validate
 from haplan_client.schema.requests import Question
 from service.sources import Sources
@@ -48,16 +48,37 @@ def question_of(
         "schedule": schedule,
         "recompute": recompute,
     }
-    document = {"model": model, "cluster": cluster, "job": job}
+    document: dict[str, Any] = {"model": model, "cluster": cluster, "job": job}
+    own = read_own(document, sources)
     try:
-        return validate(Question, document)
+        question = validate(Question, document)
     except InputError as error:
         from service.inputs import other_faults
 
         fields = [violation.field for violation in error.violations]
         others = other_faults(document, fields, sources, target=target)
         unquoted = [replace(v, fix=v.fix.replace(QUOTES, "")) for v in error.violations]
-        raise InputError([*unquoted, *others]) from None
+        raise InputError([*unquoted, *others, *own]) from None
+    if own:
+        raise InputError(own)
+    return question
+
+
+def read_own(document: dict[str, Any], sources: Sources) -> list[Violation]:
+    """Put a user's own profiles into the document of a question; the answer is what is wrong."""
+    from service.profiles import software_named, with_profiles
+
+    faults: list[Violation] = []
+    try:
+        document["job"]["software"] = software_named(sources.software)
+    except InputError as error:
+        faults += error.violations
+    try:
+        if sources.profiles is not None:
+            document["cluster"] = with_profiles(document["cluster"], sources.profiles)
+    except InputError as error:
+        faults += error.violations
+    return faults
 
 
 def number_or_word(text: str) -> int | str:

@@ -28,6 +28,7 @@ def test_everything_may_be_given() -> None:
         vocab_divisor=1,
         gradient_bytes=2,
         moe_imbalance=1.5,
+        software="torchtitan",
     )
     fields = {name: getattr(job, name) for name in Job.__dataclass_fields__}
 

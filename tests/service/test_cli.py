@@ -19,8 +19,8 @@ from tests.service.fixtures import failing, plan_document, returning
 PLAN = ["plan", "llama3-8b", "hybrid-64", "--global-batch-size=64", "--sequence-length=4096"]
 
 COMMANDS = {
-    "accuracy", "plan", "estimate", "model", "explain", "validate", "chips", "clusters", "regress",
-    "serve",
+    "accuracy", "calibrate", "plan", "estimate", "model", "explain", "validate", "chips",
+    "clusters", "regress", "serve",
 }  # fmt: skip
 LATER = ("import", "export", "lint", "improve", "transition", "replan")
 

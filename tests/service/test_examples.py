@@ -57,6 +57,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cases = ROOT / "tests" / "accuracy" / "cases"
     shutil.copy(cases / "megatron_sc21_table_1.jsonl", path / "runs.jsonl")
     shutil.copy(cases / "korthikanti_2022_table_5.jsonl", path / "more.jsonl")
+    samples = ROOT / "tests" / "calibrate" / "samples"
+    shutil.copy(samples / "h100_8_all_reduce.txt", path / "all_reduce.txt")
+    shutil.copy(samples / "a100_pcie_gemm.csv", path / "gemm.csv")
+    (path / "two_nodes").mkdir()
+    shutil.copy(samples / "polaris_8_all_reduce.txt", path / "two_nodes")
+    calibrate = ["calibrate", str(path / "gemm.csv"), "--chip", "nvidia-h100-sxm-80g"]
+    assert run([*calibrate, "--into", str(path / "profiles")]) == 0
     (path / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
     cluster = json.dumps(dict(load_cluster("hybrid-64").document))
     (path / "cluster.yaml").write_text(cluster, encoding="utf-8")

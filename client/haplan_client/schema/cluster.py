@@ -5,7 +5,7 @@ them. Here only names, shapes and ranges are checked.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -138,6 +138,13 @@ def _one_or_many(value: object) -> object:
     return cast("list[object]", value) if isinstance(value, list) else [value]
 
 
+class OwnSheets(Document):
+    """Sheets by name, as in `cluster_profiles`; they come before the bundled ones."""
+
+    chips: dict[Name, dict[str, Any]] = Field(default={}, max_length=256)
+    links: dict[Name, dict[str, Any]] = Field(default={}, max_length=256)
+
+
 class ClusterDocument(Document):
     """Pools in islands, and what joins the islands."""
 
@@ -150,4 +157,7 @@ class ClusterDocument(Document):
     class_defaults: bool = Field(
         default=False,
         description="use the documented default of a class where a number is unknown",
+    )
+    sheets: OwnSheets = Field(
+        default=OwnSheets(), description="chips and links that are not bundled, or other than so"
     )

@@ -1,6 +1,6 @@
 """The job document: what one training step has to do."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -16,6 +16,11 @@ def _whole(value: object) -> object:
 Whole = BeforeValidator(_whole)
 Batch = Annotated[int, Field(ge=1, le=MAX_BATCH), Whole]
 Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS), Whole]
+
+Software = (
+    Annotated[str, Field(min_length=1, max_length=200)]
+    | Annotated[dict[str, Any], Field(max_length=100)]
+)
 
 
 class JobDocument(BaseModel):
@@ -37,6 +42,10 @@ class JobDocument(BaseModel):
     )
     gradient_bytes: Annotated[Literal[2, 4], Whole] = Field(
         default=4, description="bytes of one accumulated gradient element"
+    )
+    software: Software = Field(
+        default="auto",
+        description="a bundled profile of the training stack, or constants of one's own by name",
     )
     moe_imbalance: Annotated[float, Field(ge=1, le=1000)] = Field(
         default=1.0, description="tokens of the busiest expert rank over the mean"

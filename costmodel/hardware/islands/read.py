@@ -7,21 +7,23 @@ from itertools import combinations
 
 from costmodel.errors import did_you_mean, suggest
 from costmodel.hardware.faults import Faults
-from costmodel.hardware.pools.read import read_link
+from costmodel.hardware.pools.read import Numbers, read_link
 from costmodel.hardware.values import IslandLink, Link
 from haplan_client.schema.cluster import BetweenIslands, ClusterDocument, LinkOverrides
 
 Pair = frozenset[str]
 
 
-def read_between(document: ClusterDocument, faults: Faults) -> tuple[IslandLink, ...]:
+def read_between(
+    document: ClusterDocument, faults: Faults, numbers: Numbers
+) -> tuple[IslandLink, ...]:
     """One link for every two islands; entries for one pair come before the entry for all."""
     islands = list(dict.fromkeys(pool.island for pool in document.pools))
     links: dict[Pair, IslandLink | None] = {}
     entries = sorted(enumerate(document.between_islands), key=lambda item: item[1].islands is None)
     for i, entry in entries:
         field = f"/between_islands/{i}"
-        link = _link(entry, field, faults, class_defaults=document.class_defaults)
+        link = _link(entry, field, faults, numbers)
         for pair in _pairs(entry, islands, links, field, faults):
             links[frozenset(pair)] = link and IslandLink(
                 islands=pair, link=link, nics=entry.nics, oversubscription=entry.oversubscription
@@ -46,12 +48,10 @@ def _pairs(
     return [] if unknown else [(first, second)]
 
 
-def _link(
-    entry: BetweenIslands, field: str, faults: Faults, *, class_defaults: bool
-) -> Link | None:
+def _link(entry: BetweenIslands, field: str, faults: Faults, numbers: Numbers) -> Link | None:
     own = entry.overrides or LinkOverrides()
     own_field = f"{field}/overrides"
-    link = read_link(entry.link, own, own_field, faults, class_defaults=class_defaults)
+    link = read_link(entry.link, own, own_field, faults, numbers=numbers)
     if link is not None and link.kind == "scale-up":
         rule, fix = "must be a network", "name a network such as ethernet-25g"
         faults.refuse(f"{field}/link", entry.link, rule, fix)

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from costmodel.hardware.faults import Faults
-from costmodel.hardware.sheets.read import build_chip, build_link, chip_names, link_names
+from costmodel.hardware.own_sheets.read import Sheets
+from costmodel.hardware.sheets.read import build_chip, build_link
 from costmodel.hardware.values import DEFAULT_MEMORY_MARGIN, Chip, Link, Pool
 from costmodel.units import Dimension
 from haplan_client.schema.cluster import LinkOverrides, PoolDocument, PoolOverrides
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """Where the numbers of chips and links come from. class_defaults: also from their class."""
+
+    sheets: Sheets
+    class_defaults: bool
+
+
 def read_pool(
-    document: PoolDocument, field: str, faults: Faults, *, class_defaults: bool
+    document: PoolDocument, field: str, faults: Faults, *, numbers: Numbers
 ) -> Pool | None:
     """The pool at `field` of its document, None where a fault leaves no whole one."""
     own = document.overrides or PoolOverrides()
-    chip = _chip(document, own, field, faults, class_defaults=class_defaults)
-    up = _link(document.scale_up, own.scale_up, "scale_up", field, faults, class_defaults)
-    out = _link(document.scale_out.link, own.scale_out, "scale_out", field, faults, class_defaults)
+    chip = _chip(document, own, field, faults, numbers)
+    up = _link(document.scale_up, own.scale_up, "scale_up", field, faults, numbers)
+    out = _link(document.scale_out.link, own.scale_out, "scale_out", field, faults, numbers)
     price = faults.quantity(
         document.price_per_chip_hour, Dimension.USD, f"{field}/price_per_chip_hour"
     )
@@ -65,16 +75,23 @@ def read_link(
     faults: Faults,
     *,
     part: str = "",
-    class_defaults: bool,
+    numbers: Numbers,
 ) -> Link | None:
     """The link with its owner's numbers, which stand at `field`; None for an unknown name.
 
     part: what its overrides are called in a pool, empty between islands.
     """
-    if name not in link_names():
+    if name not in numbers.sheets.link_names:
         return None
     with faults.collecting():
-        return build_link(name, own, part=part, class_defaults=class_defaults, field=field)
+        return build_link(
+            name,
+            own,
+            part=part,
+            class_defaults=numbers.class_defaults,
+            field=field,
+            sheet=numbers.sheets.link(name),
+        )
     return None
 
 
@@ -83,24 +100,28 @@ def _chip(
     own: PoolOverrides,
     field: str,
     faults: Faults,
-    *,
-    class_defaults: bool,
+    numbers: Numbers,
 ) -> Chip | None:
-    if document.chip not in chip_names():
+    if document.chip not in numbers.sheets.chip_names:
         return None
     with faults.collecting():
-        own_field = f"{field}/overrides/chip"
-        chip = build_chip(document.chip, own.chip, class_defaults=class_defaults, field=own_field)
+        chip = build_chip(
+            document.chip,
+            own.chip,
+            class_defaults=numbers.class_defaults,
+            field=f"{field}/overrides/chip",
+            sheet=numbers.sheets.chip(document.chip),
+        )
         chip.memory()
         return chip
     return None
 
 
 def _link(
-    name: str, own: LinkOverrides, part: str, field: str, faults: Faults, class_defaults: bool
+    name: str, own: LinkOverrides, part: str, field: str, faults: Faults, numbers: Numbers
 ) -> Link | None:
     own_field = f"{field}/overrides/{part}"
-    link = read_link(name, own, own_field, faults, part=part, class_defaults=class_defaults)
+    link = read_link(name, own, own_field, faults, part=part, numbers=numbers)
     if link is not None and (link.kind == "scale-up") != (part == "scale_up"):
         where = f"{field}/scale_up" if part == "scale_up" else f"{field}/scale_out/link"
         rule = f"must be a link for {part}, and {name} is for {link.kind}"

@@ -76,13 +76,19 @@ def usual_scale_up(name: str) -> str:
 
 
 def build_chip(
-    name: str, overrides: ChipOverrides, *, class_defaults: bool, field: str = ""
+    name: str,
+    overrides: ChipOverrides,
+    *,
+    class_defaults: bool,
+    field: str = "",
+    sheet: ChipSheet | None = None,
 ) -> Chip:
     """The chip with overrides and, if asked for, class defaults.
 
-    `field` is the path of the overrides in the user's document.
+    `field` is the path of the overrides in the user's document, `sheet` what stands for the
+    bundled one.
     """
-    sheet = chip_sheet(name)
+    sheet = sheet or chip_sheet(name)
     own = _Overrides(field)
     own_peaks = {
         precision: own.quantity(text, Dimension.FLOP_PER_S, f"peak/{precision}")
@@ -101,6 +107,7 @@ def build_chip(
         memory_fraction=overrides.memory_fraction or number_of(sheet.memory_fraction),
         peak_flop_per_s={**_table(sheet.peak, Dimension.FLOP_PER_S), **own_peaks},
         matmul_fraction={**_table(sheet.matmul_fraction), **overrides.matmul_fraction},
+        attention_fraction=_table(sheet.attention_fraction),
         unsupported=frozenset(unsupported - own_peaks.keys()),
         confidence=sheet.confidence,
         sources=tuple(sheet.sources),
@@ -109,14 +116,20 @@ def build_chip(
 
 
 def build_link(
-    name: str, overrides: LinkOverrides, *, part: str, class_defaults: bool, field: str = ""
+    name: str,
+    overrides: LinkOverrides,
+    *,
+    part: str,
+    class_defaults: bool,
+    field: str = "",
+    sheet: LinkSheet | None = None,
 ) -> Link:
     """The link with overrides and, if asked for, class defaults.
 
     `part` is what the overrides of this link are called in a pool. Raises
     `UnknownNumberError` if the bandwidth stays unknown.
     """
-    sheet = link_sheet(name)
+    sheet = sheet or link_sheet(name)
     own = _Overrides(field)
     own_bandwidth = own.quantity(overrides.bandwidth, Dimension.BYTES_PER_S, "bandwidth")
     latency = own.quantity(overrides.latency, Dimension.SECONDS, "latency")

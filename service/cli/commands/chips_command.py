@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli import options
+from service.cli import options, own_options
 from service.cli.output import Format, emit
 
 EXAMPLES = """
@@ -13,6 +13,8 @@ Examples:
     haplan chips
 
     haplan chips nvidia-h100-sxm-80g
+
+    haplan chips nvidia-h100-sxm-80g --profiles profiles
 
     haplan chips --format json
 """
@@ -28,6 +30,7 @@ def chips_command(
         str | None,
         typer.Argument(metavar="NAME", help="The one to show, with the source of every number."),
     ] = None,
+    profiles: own_options.Profiles = None,
     output_format: options.OutputFormat = Format.TEXT,
     output: options.OutputPath = None,
 ) -> None:
@@ -35,10 +38,16 @@ def chips_command(
     from service.catalogue import chip_documents
     from service.cli.text.catalogue_text import show_chips
     from service.cli.text.sheet_text import show_sheet
+    from service.profiles import sheets_in
     from service.sheets import chip_document
 
     if name is not None:
-        emit(chip_document(name), show_sheet, output_format=output_format, path=output)
+        emit(
+            chip_document(name, sheets_in(profiles)),
+            show_sheet,
+            output_format=output_format,
+            path=output,
+        )
         return
     document = {"items": chip_documents()}
     emit(document, show_chips, output_format=output_format, path=output)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli import options
+from service.cli import options, own_options
 from service.cli.output import Format, emit
 
 EXAMPLES = """
@@ -31,6 +31,7 @@ def clusters_command(
             help="The one to show, bundled or a file, with the source of every number.",
         ),
     ] = None,
+    profiles: own_options.Profiles = None,
     output_format: options.OutputFormat = Format.TEXT,
     output: options.OutputPath = None,
 ) -> None:
@@ -41,10 +42,12 @@ def clusters_command(
     from service.catalogue import cluster_documents
     from service.cli.text.catalogue_text import show_clusters
     from service.cli.text.sheet_text import show_cluster_sheets
+    from service.profiles import with_profiles
     from service.sheets import cluster_sheets
 
     if name is not None:
-        emit(cluster_sheets(name), show_cluster_sheets, output_format=output_format, path=output)
+        source = name if profiles is None else with_profiles(name, profiles)
+        emit(cluster_sheets(source), show_cluster_sheets, output_format=output_format, path=output)
         return
     document = {"items": cluster_documents()}
     emit(document, show_clusters, output_format=output_format, path=output)

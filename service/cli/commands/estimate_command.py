@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from service.cli import options
+from service.cli import options, own_options
 from service.cli.output import Format, emit
 from service.cli.questions import question_of
+from service.sources import Sources
 
 EXAMPLES = """
 Examples:
@@ -39,15 +40,16 @@ def estimate_command(
     schedule: options.Schedule = "auto",
     recompute: options.Recompute = "auto",
     as_family: options.AsFamily = None,
+    profiles: own_options.Profiles = None,
+    software: own_options.Software = "auto",
     output_format: options.OutputFormat = Format.TEXT,
     output: options.OutputPath = None,
 ) -> None:
     """Predict step time and memory of one layout, term by term."""
     from service.cli.text.estimate_text import show_estimate
-    from service.sources import Sources
     from service.usecases import estimate_question
 
-    sources = Sources(as_family=as_family)
+    sources = Sources(as_family=as_family, profiles=profiles, software=software)
     question = question_of(
         model,
         cluster,
@@ -60,5 +62,5 @@ def estimate_command(
         recompute=recompute,
         sources=sources,
     )
-    document = estimate_question(question, layout=layout, sources=sources)
-    emit(document, show_estimate, output_format=output_format, path=output)
+    found = estimate_question(question, layout=layout, sources=sources)
+    emit(found, show_estimate, output_format=output_format, path=output)

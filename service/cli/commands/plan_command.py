@@ -3,7 +3,7 @@
 import typer
 
 from haplan_client.schema.requests import Question
-from service.cli import options
+from service.cli import options, own_options
 from service.cli.output import Document, Format, emit, progress
 from service.cli.questions import question_of
 from service.outcomes import ExitCode
@@ -36,6 +36,8 @@ def plan_command(
     target: options.Target = "runner",
     time_limit: options.TimeLimit = 10.0,
     as_family: options.AsFamily = None,
+    profiles: own_options.Profiles = None,
+    software: own_options.Software = "auto",
     output_format: options.OutputFormat = Format.TEXT,
     output: options.OutputPath = None,
 ) -> int:
@@ -45,7 +47,7 @@ def plan_command(
     """
     from service.cli.text.plan_text import show_plan
 
-    sources = Sources(as_family=as_family)
+    sources = Sources(as_family=as_family, profiles=profiles, software=software)
     question = question_of(
         model,
         cluster,
