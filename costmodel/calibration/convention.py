@@ -45,16 +45,18 @@ class Convention:
     sequence_parallel, shards_optimizer, fully_sharded: where not stated. expert_tp: experts are
         split over tp where the expert tensor parallelism is not stated, else whole.
     recomputes_to_fit: where recomputation is not stated, it is what the memory needs, else none.
-    layer_recompute: share of a layer's forward that "selective" repeats; 0 what ``StageOption``
-        means by it.
+    layer_recompute, layer_kept: share of a layer's forward that "selective" repeats, and of its
+        activations that it keeps; 0 what ``StageOption`` means by it.
+    keeps_gathered: weights stay whole in a pipeline once gathered, and gradients until the last
+        micro-batch, though fully sharded.
     causal_flop: causal attention counts half in published TFLOP/s and MFU; recompute_flop: what
         full recomputation repeats counts too.
     rank: whose memory is printed: of the first stage, of the last, or of the worst.
     memory: what is printed: what PyTorch's allocator handed out (``allocated``, without context
         and communicator buffers), what it took from the driver (``reserved``), or all that is in
-        use on the card (``card``). memory_factor, memory_context_bytes: what the figure is over
-        the bytes in use, and beyond them (``memory_fit``). byte_factor: bytes of the printed unit
-        over those that the case took it for.
+        use on the card (``card``). memory_lasting, memory_working, memory_beside_bytes: the
+        stack's ``memory_seen.MemoryConstants``. byte_factor: bytes of the printed unit over those
+        that the case took it for.
     bucket_bytes: a parameter's, in the buckets of PyTorch's DistributedDataParallel.
     late_gradient_bytes: a parameter's, until a backward's end adds up what it made.
     keeps_received: the last tensors from the neighbours in a pipeline outlive the step.
@@ -81,12 +83,15 @@ class Convention:
     expert_tp: bool = True
     recomputes_to_fit: bool = True
     layer_recompute: float = 0.0
+    layer_kept: float = 0.0
+    keeps_gathered: bool = False
     causal_flop: bool = True
     recompute_flop: bool = False
     rank: str = WORST_RANK
     memory: str = ALLOCATED
-    memory_factor: float = 1.0
-    memory_context_bytes: float = 0.0
+    memory_lasting: float = 1.0
+    memory_working: float = 1.0
+    memory_beside_bytes: float = 0.0
     byte_factor: float = 1.0
     bucket_bytes: float = 0.0
     late_gradient_bytes: float = 0.0
@@ -133,7 +138,7 @@ def convention(case: Case) -> Convention:
     if case.stack == "megatron-ci":
         how = _megatron_ci(case, how)
     precision = case.parallel.text("precision")
-    if "16-bit grad" in precision:
+    if "16-bit grad" in precision or "o2" in precision.split():
         return replace(how, gradient_bytes=2)
     return replace(how, gradient_bytes=4) if "fp32 grad" in precision else how
 

@@ -4,7 +4,8 @@ The cost model knows what one step needs. Sources print more or less than that: 
 allocator handed out, what it reserved from the driver, or all of the card that is in use.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 from costmodel.calibration.convention import FIRST_RANK, LAST_RANK, Convention
 from costmodel.calibration.prepare import Prepared
@@ -18,32 +19,42 @@ HOST_BOUND = 2.0**0.25
 class Seen:
     """Bytes of the rank that the source shows, before what the stack's figure adds.
 
-    held: let go when memory runs out. room: bytes of the chip that a job can use.
+    static: what lasts between steps. lasting, working: what lasts for a step, and what comes and
+    goes within it, at the peak. held: let go when memory runs out. room: of the chip beside the
+    context.
     """
 
     static: float
-    needed: float
+    lasting: float
+    working: float
     held: float
     room: float
 
     @property
-    def peak(self) -> float:
-        """Largest use; what is merely held fills at most the chip."""
-        return self.needed + min(self.held, max(0.0, self.room - self.needed))
+    def needed(self) -> float:
+        """Largest use without what is merely held."""
+        return self.lasting + self.working
 
 
-def seen(prepared: Prepared, evaluation: Evaluation) -> Seen:
+def seen(prepared: Prepared, evaluations: Sequence[tuple[Evaluation, float]]) -> Seen:
+    """The figures of a case, mixed where a part of the layers recomputes."""
+    kept = prepared.how.layer_kept if len(evaluations) == 2 else 0.0
+    shares = [kept, 1.0 - kept] if kept else [share for _, share in evaluations]
+    parts = [_of_rank(prepared, evaluation) for evaluation, _ in evaluations]
+
+    def mean(name: str) -> float:
+        return sum(share * getattr(part, name) for part, share in zip(parts, shares, strict=True))
+
+    return Seen(**{field.name: mean(field.name) for field in fields(Seen)})
+
+
+def _of_rank(prepared: Prepared, evaluation: Evaluation) -> Seen:
     """The figures of the rank that the stack prints: first, last, or the fullest one's."""
     stages = [stage for pipeline in evaluation.stages for stage in pipeline]
     shown = {FIRST_RANK: stages[:1], LAST_RANK: stages[-1:]}.get(prepared.how.rank, stages)
     found = [_of_stage(prepared, evaluation, stage) for stage in shown]
-    fullest = max(found, key=lambda one: one.peak)
-    return Seen(
-        static=max(one.static for one in found),
-        needed=fullest.needed,
-        held=fullest.held,
-        room=fullest.room,
-    )
+    fullest = max(found, key=lambda one: one.needed + one.held)
+    return replace(fullest, static=max(one.static for one in found))
 
 
 def _of_stage(prepared: Prepared, evaluation: Evaluation, stage: StageEvaluation) -> Seen:
@@ -51,12 +62,13 @@ def _of_stage(prepared: Prepared, evaluation: Evaluation, stage: StageEvaluation
     static = memory.weights + memory.gradients + memory.optimizer
     beside = _beside(prepared, memory)
     buckets = how.bucket_bytes * _parameters(prepared, memory) if _is_replicated(stage) else 0.0
-    between = _between_steps(prepared, evaluation, stage)
+    chip = prepared.problem.cluster.pool(stage.stage.option.pool).chip
     return Seen(
-        static=static + beside + between,
-        needed=static + beside + buckets + _working(prepared, stage),
+        static=static + beside + _between_steps(prepared, evaluation, stage),
+        lasting=static + beside + buckets + _standing(prepared, evaluation, stage),
+        working=_working(prepared, stage),
         held=_held(prepared, evaluation, stage),
-        room=memory.capacity,
+        room=chip.memory() - memory.fixed,
     )
 
 
@@ -72,6 +84,14 @@ def _working(prepared: Prepared, stage: StageEvaluation) -> float:
     gradients = prepared.how.late_gradient_bytes * _parameters(prepared, memory)
     others = memory.activations * (1.0 - 1.0 / max(1, stage.in_flight))
     return max(start, others + gradients)
+
+
+def _standing(prepared: Prepared, evaluation: Evaluation, stage: StageEvaluation) -> float:
+    """Weights and gradients beyond their shards that stay whole between micro-batches."""
+    option, memory = stage.stage.option, stage.memory
+    if option.zero < 3 or len(evaluation.stages[0]) == 1 or not prepared.how.keeps_gathered:
+        return 0.0
+    return (memory.weights + memory.gradients) * (option.replicas * option.cp - 1.0)
 
 
 def _parameters(prepared: Prepared, memory: StageMemory) -> float:
@@ -129,9 +149,29 @@ def _device_is_slower(prepared: Prepared, stage: StageEvaluation) -> bool:
     return stage.time.forward_s > HOST_BOUND * host_s
 
 
-def figure(raw: float, how: Convention, room: float) -> float:
-    """The printed figure: what the allocator holds in pieces comes on top, as far as there is room.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryConstants:
+    """What a stack prints over what a step needs: lasting and working bytes, and beside them."""
 
-    ``max(raw, min(f raw + c, room))``; f and c of the stack's profile.
+    lasting: float = 1.0
+    working: float = 1.0
+    beside_bytes: float = 0.0
+
+
+def figure(shown: Seen, constants: MemoryConstants) -> float:
+    """The printed peak: ``min(f L + g W + c, max(room, L + W))``, with H as far as there is room.
+
+    L lasting, W working, H held bytes; f, g, c of the stack: rounding and gaps in what the
+    allocator holds, and what lives beside it.
     """
-    return max(raw, min(how.memory_factor * raw + how.memory_context_bytes, room))
+    use = constants.lasting * shown.lasting + constants.working * shown.working
+    return min(use + constants.beside_bytes + shown.held, max(shown.room, shown.needed))
+
+
+def constants_of(how: Convention) -> MemoryConstants:
+    """Those of the stack's profile."""
+    return MemoryConstants(
+        lasting=how.memory_lasting,
+        working=how.memory_working,
+        beside_bytes=how.memory_beside_bytes,
+    )

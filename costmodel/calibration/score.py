@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from costmodel.calibration.case import QUALITIES, Case, UnscorableError
 from costmodel.calibration.convention import Convention
-from costmodel.calibration.memory_seen import figure, seen
+from costmodel.calibration.memory_seen import constants_of, figure, seen
 from costmodel.calibration.prepare import Prepared, prepare
 from costmodel.errors import InputError
 from costmodel.evaluation import Evaluation
@@ -97,23 +97,16 @@ def _pairs(prepared: Prepared, evaluations: list[tuple[Evaluation, float]]) -> d
         "peak": _bytes(case, "peak_memory_bytes", how),
         "static": _bytes(case, "static_memory_bytes", how),
     }
-    predicted: dict[str, float] = dict.fromkeys(METRICS, 0.0)
-    for evaluation, share in evaluations:
-        for name, value in _predicted(prepared, evaluation).items():
-            predicted[name] += share * value
+    memory = seen(prepared, evaluations)
+    predicted = {
+        "time": sum(share * evaluation.step_time_s for evaluation, share in evaluations),
+        "peak": figure(memory, constants_of(how)),
+        "static": memory.static,
+    }
     return {
         name: Pair(predicted=predicted[name], measured=value)
         for name, value in measured.items()
         if value
-    }
-
-
-def _predicted(prepared: Prepared, evaluation: Evaluation) -> dict[str, float]:
-    memory = seen(prepared, evaluation)
-    return {
-        "time": evaluation.step_time_s,
-        "peak": figure(memory.peak, prepared.how, memory.room),
-        "static": memory.static,
     }
 
 

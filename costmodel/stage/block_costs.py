@@ -43,6 +43,7 @@ class Setting:
     parallel: FloatArray
     full: FloatArray
     selective: FloatArray
+    zero: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ def setting_of(
         parallel=np.array([float(o.sequence_parallel) for o in options]),
         full=np.array([float(o.recompute == "full") for o in options]),
         selective=np.array([float(o.recompute == "selective") for o in options]),
+        zero=np.array([float(o.zero) for o in options]),
     )
 
 
@@ -92,6 +94,7 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
     again = setting.full
     kept = _kept(block, local, setting)
     dense, expert = parameters_per_chip(block, local)
+    gathered = _gathered(dense + expert, setting)
     device_forward_s = work.forward_s + tp.forward_s + cp.forward_s + ep.forward_s
     device_backward_s = work.backward_s + tp.backward_s + cp.backward_s + ep.backward_s
     host_s = _host_seconds(block, efficiency)
@@ -114,7 +117,7 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
     )
     return BlockCosts(
         terms=terms,
-        transient_bytes=_transient(block, local, setting, kept),
+        transient_bytes=_transient(block, local, setting, kept) + gathered,
         gradient_bytes=2.0 * (dense if efficiency.fused_gradients else _largest(block, local)),
         logit_bytes=efficiency.logit_bytes * work.logits,
     )
@@ -199,6 +202,17 @@ def _transient(block: Block, local: Local, setting: Setting, kept: FloatArray) -
     """
     again = setting.full * np.maximum(_whole(block, local, setting) - kept, 0.0)
     return activations.transient_bytes(block, local) + again
+
+
+def _gathered(parameters: FloatArray, setting: Setting) -> FloatArray:
+    """What stands whole on every chip while a block whose shards are elsewhere runs.
+
+    With ZeRO 3 its weights and those fetched ahead for the next block, with ZeRO 2 and 3 its
+    gradients before they are scattered, ``2 w [Z = 3] + 2 [Z >= 2]`` bytes a parameter (PyTorch's
+    FSDP2, "explicit prefetching": https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html).
+    """
+    weights = 2.0 * setting.job.weight_bytes * (setting.zero >= 3)
+    return parameters * (weights + 2.0 * (setting.zero >= 2))
 
 
 def _whole(block: Block, local: Local, setting: Setting) -> FloatArray:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from costmodel.calibration.case import Case, case_of
-from costmodel.calibration.convention import CARD, stack_convention
-from costmodel.calibration.memory_seen import Seen, figure, seen
+from costmodel.calibration.memory_seen import MemoryConstants, Seen, figure, seen
 from costmodel.calibration.prepare import prepare
 
 MIB = 2**20
@@ -42,8 +41,7 @@ def shown(one: Case, **how: Any) -> Seen:
     """Of the case, with the stack's convention changed."""
     prepared = prepare(one)
     prepared = replace(prepared, how=replace(prepared.how, **how))
-    [(evaluation, _)] = prepared.evaluations(prepared.problem.efficiency)
-    return seen(prepared, evaluation)
+    return seen(prepared, prepared.evaluations(prepared.problem.efficiency))
 
 
 @pytest.mark.parametrize("virtual", [1, 2, 6])
@@ -102,10 +100,35 @@ def test_large_tests_have_the_vocabulary_of_their_tokenizer() -> None:
 
 
 def test_a_printed_figure_stays_between_the_need_and_the_room() -> None:
-    how = replace(
-        stack_convention("default"), memory=CARD, memory_factor=1.2, memory_context_bytes=2.0
-    )
+    """``f L + g W + c`` and what is held: at most the room, never less than the need beyond it."""
+    constants = MemoryConstants(lasting=1.2, working=1.5, beside_bytes=2.0)
 
-    assert figure(10.0, how, 80.0) == pytest.approx(14.0)
-    assert figure(70.0, how, 80.0) == 80.0
-    assert figure(90.0, how, 80.0) == 90.0
+    def of(lasting: float, held: float = 0.0) -> float:
+        one = Seen(static=0.0, lasting=lasting, working=10.0, held=held, room=80.0)
+        return figure(one, constants)
+
+    assert of(10.0) == pytest.approx(29.0)
+    assert of(10.0, held=5.0) == pytest.approx(34.0)
+    assert of(60.0) == of(10.0, held=500.0) == 80.0
+    assert of(75.0) == 85.0
+
+
+def test_selective_recomputation_keeps_its_own_share_of_the_activations() -> None:
+    """torchtitan's saves every second product: neither 1 - 0.4 nor all of the layers."""
+    kept, mixed = (
+        shown(case("torchtitan", recompute="selective"), layer_kept=share) for share in (0.35, 0.6)
+    )
+    whole = shown(case("torchtitan", recompute="none"))
+    full = shown(case("torchtitan", recompute="full"))
+
+    assert mixed.working == pytest.approx(0.6 * whole.working + 0.4 * full.working)
+    assert kept.working == pytest.approx(0.35 * whole.working + 0.65 * full.working)
+
+
+def test_a_fully_sharded_pipeline_keeps_what_it_gathered() -> None:
+    """2 bytes of weights and 4 of gradients a parameter, whole, between the micro-batches."""
+    one = case("torchtitan", pp=2, fsdp=True)
+    parameters = 4 * prepared_weights(one) / 2
+
+    more = shown(one).needed - shown(one, keeps_gathered=False).needed
+    assert more == pytest.approx(6 * parameters * (1 - 1 / 4))
