@@ -41,6 +41,21 @@ def answer_estimate(body: Document) -> Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TraceQuestion:
+    """A stored plan and which of its pipelines to draw."""
+
+    plan: Document
+    pipeline: int | None
+
+
+def answer_trace(question: TraceQuestion) -> Answer:
+    """Draw the timeline of a plan; the document holds it as ``text``."""
+    from service.simulation import trace_of
+
+    return _answer(lambda: {"text": trace_of(question.plan, question.pipeline)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Faulty:
     """The sound parts of a question, and the fields that break rules."""
 

@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from haplan_client.schema.requests import PlanRequest
-from service.answers import answer_plan
+from service.answers import TraceQuestion, answer_plan, answer_trace
 from service.api.problems import ProblemError
 from service.api.services import ServicesOf
 from service.api.strict_json import ONE_OF_EACH_KEY
@@ -71,3 +71,25 @@ def get_plan(
     if if_none_match is not None and f'"{plan_id}"' in if_none_match:
         return Response(status_code=304, headers=headers)
     return JSONResponse(document, headers=headers)
+
+
+@router.get(
+    "/{plan_id}/trace",
+    response_model=dict[str, Any],
+    responses={200: {"description": "Chrome trace events, for ui.perfetto.dev"}},
+)
+async def get_trace(
+    plan_id: PlanId,
+    services: ServicesOf,
+    pipeline: Annotated[int | None, Query(ge=0, le=100_000)] = None,
+) -> Response:
+    """The timeline of one pipeline of a stored plan, by default of that which ends the step."""
+    document = services.plans.get(plan_id)
+    if document is None:
+        raise NotFoundError(f"no plan {plan_id} is stored here")
+    limit_s = services.settings.estimate_limit_s
+    question = TraceQuestion(plan=document, pipeline=pipeline)
+    answer = await services.workers.run(answer_trace, question, limit_s=limit_s)
+    if answer.problem is not None:
+        raise ProblemError(answer.problem)
+    return Response(answer.document["text"], media_type="application/json")

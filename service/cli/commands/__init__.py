@@ -15,6 +15,7 @@ from service.cli.commands import (
     plan_command,
     regress_command,
     serve_command,
+    simulate_command,
     validate_command,
 )
 
@@ -23,6 +24,7 @@ REGISTER: tuple[Callable[[typer.Typer], None], ...] = (
     estimate_command.register,
     model_command.register,
     explain_command.register,
+    simulate_command.register,
     validate_command.register,
     chips_command.register,
     clusters_command.register,
