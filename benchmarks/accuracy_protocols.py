@@ -5,7 +5,7 @@
 Unknown stack: a whole stack is held out and predicted with constants fitted to the others. Known
 stack: a fourth of a stack's models is held out and predicted with constants fitted to its other
 models. ``--write`` stores the constants fitted to all rows in the software profiles, and the
-half-widths of the intervals.
+half-widths of the intervals. Peak memory by the same protocols comes last.
 """
 
 import argparse
@@ -13,7 +13,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from costmodel.calibration import memory_fit
 from costmodel.calibration.accuracy import accuracy_document
+from costmodel.calibration.case import Case
 from costmodel.calibration.fit import near_stack, own_constants, pool, timed_cases
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.protocols import (
@@ -46,6 +50,7 @@ def main() -> None:
         "known stack": known_stack(stacks, pooled, near),
     }
     found = {name: _report(name, held) for name, held in protocols.items()}
+    found["memory"] = _memory(cases, write=options.write)
     if options.output:
         options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.write:
@@ -83,6 +88,33 @@ def _report(name: str, held: list[Held]) -> dict[str, Any]:
         if own["regret"]["groups"]:
             print(f"  {stack}: {own['regret']}")
     return document
+
+
+def _memory(cases: list[Case], *, write: bool) -> dict[str, Any]:
+    """Errors of the peaks; the constants of all rows are stored last."""
+    stacks = memory_fit.peaks(cases)
+    protocols = {
+        "unknown stack": memory_fit.unknown_stack(stacks),
+        "known stack": memory_fit.known_stack(stacks),
+    }
+    print("\n## peak memory\n| rows | n | median | mean | p90 | bias |\n|" + "---|" * 6)
+    for protocol, by_stack in protocols.items():
+        pooled = [error for errors in by_stack.values() for error in errors]
+        for name, errors in [("all", pooled), *by_stack.items()]:
+            print(f"| {protocol}, {name} | {len(errors)} | " + " | ".join(_shares(errors)) + " |")
+    if write:
+        memory_fit.write_memory(PROFILES, memory_fit.shipped(stacks))
+    return {
+        protocol: {k: list(v) for k, v in found.items()} for protocol, found in protocols.items()
+    }
+
+
+def _shares(errors: list[float]) -> list[str]:
+    if not errors:
+        return ["-"] * 4
+    far = np.abs(errors)
+    values = np.median(far), far.mean(), np.quantile(far, 0.9), np.median(errors)
+    return [f"{value:.1%}" for value in values]
 
 
 def _line(name: str, errors: dict[str, Any]) -> str:
