@@ -1,15 +1,21 @@
 """`haplan calibrate`: reads measurements, and writes the profiles made of them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import yaml
 
 from costmodel.calibration.calibrate import Subject, calibrate
+from costmodel.calibration.chip_profile import NewChip
 from costmodel.calibration.files import read_measurements
-from costmodel.errors import InputError
+from costmodel.calibration.link_profile import NewLink
+from costmodel.errors import InputError, UnknownNameError
+from costmodel.hardware.sheets.read import chip_names, usual_scale_up
+from service.outcomes import PolicyError
 
 Document = dict[str, Any]
 
@@ -20,6 +26,59 @@ class Written:
 
     document: Document
     files: dict[str, str]
+
+
+RAW = "raw"
+"""Folder of a sweep's tables, beside the profiles."""
+
+
+def swept(
+    subject: Subject, *, device: str, quick: bool, folder: Path, progress: Callable[[str], None]
+) -> tuple[list[Path], Subject]:
+    """The tables of micro-benchmarks on this machine, and what they are of.
+
+    A chip or link that is not bundled gets a sheet of its own. Raises InputError for a device that
+    is unknown, PolicyError when a benchmark fails, ModuleNotFoundError without torch.
+    """
+    from runner.sweep.launch import SweepError, sweep
+    from runner.sweep.shapes import AUTO, DEVICES
+
+    if device not in (AUTO, *DEVICES):
+        known = (AUTO, *DEVICES)
+        raise UnknownNameError(kind="device", name=device, known=known, field="--device")
+    try:
+        found = sweep(device, quick=quick, into=folder / RAW, progress=progress)
+    except SweepError as error:
+        raise PolicyError(str(error)) from error
+    return [*found.tables], _subject_of(subject, found.machine)
+
+
+def _subject_of(subject: Subject, machine: Mapping[str, Any]) -> Subject:
+    """The subject with new sheets where no bundled one is named."""
+    name = subject.chip or re.sub(r"[^a-z0-9]+", "-", machine["title"].lower()).strip("-")
+    compiled = datetime.now(tz=UTC).date().isoformat()
+    bundled = name in chip_names()
+    link = subject.scale_up or (usual_scale_up(name) if bundled else None)
+    chip = NewChip(
+        name=name,
+        title=machine["title"],
+        vendor=machine["vendor"],
+        memory_bytes=machine["memory_bytes"],
+        compiled=compiled,
+    )
+    between = NewLink(
+        name=f"{name}-link",
+        title=f"Between processes of one machine: {machine['title']}",
+        fabric=f"{name}-link",
+        compiled=compiled,
+    )
+    return replace(
+        subject,
+        chip=name if bundled else None,
+        scale_up=link,
+        new_chip=None if bundled else chip,
+        new_link=None if link else between,
+    )
 
 
 def calibrate_files(paths: Sequence[Path], subject: Subject, *, folder: Path) -> Written:

@@ -1,12 +1,16 @@
 """`haplan calibrate`: profiles from one's own measurements."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli import options
-from service.cli.output import Format, emit, save
+from service.cli.output import Format, console, emit, save
+from service.outcomes import MissingExtraError
+
+if TYPE_CHECKING:
+    from costmodel.calibration.calibrate import Subject
 
 EXAMPLES = """
 Examples:
@@ -16,6 +20,8 @@ Examples:
     haplan calibrate two_nodes/ --scale-out infiniband-ndr --nics 8
 
     haplan calibrate runs.jsonl --software our-stack --into profiles
+
+    haplan calibrate --sweep --device cpu --quick --into this-machine
 """
 
 
@@ -56,6 +62,14 @@ Software = Annotated[
     str | None,
     typer.Option("--software", metavar="NAME", help="Name of the training stack's profile."),
 ]
+Sweep = Annotated[
+    bool, typer.Option("--sweep", help="Measure this machine with torch first, about a minute.")
+]
+Device = Annotated[
+    str,
+    typer.Option("--device", metavar="auto|cpu|cuda", help="What --sweep measures."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A sweep of about ten seconds.")]
 Into = Annotated[
     Path,
     typer.Option("--into", metavar="FOLDER", help="Where chips/, links/ and software/ go."),
@@ -75,6 +89,9 @@ def calibrate_command(
     nics: Nics = None,
     scale_up_domain: ScaleUpDomain = None,
     software: Software = None,
+    sweep: Sweep = False,
+    device: Device = "auto",
+    quick: Quick = False,
     into: Into = Path("profiles"),
     output_format: options.OutputFormat = Format.TEXT,
     output: options.OutputPath = None,
@@ -97,7 +114,31 @@ def calibrate_command(
         scale_up_domain=scale_up_domain,
         software=software,
     )
-    written = calibrate_files(files or [], subject, folder=into)
+    tables: list[Path] = []
+    if sweep:
+        tables, subject = measure(subject, device=device, quick=quick, folder=into)
+    written = calibrate_files([*(files or []), *tables], subject, folder=into)
     for place, text in written.files.items():
         save(text, into / place)
     emit(written.document, show_calibration, output_format=output_format, path=output)
+
+
+def measure(
+    subject: "Subject", *, device: str, quick: bool, folder: Path
+) -> tuple[list[Path], "Subject"]:
+    """The tables of a sweep, whose progress goes to stderr, and what they are of."""
+    from service.calibration import swept
+
+    watched = console(stderr=True)
+    try:
+        return swept(
+            subject,
+            device=device,
+            quick=quick,
+            folder=folder,
+            progress=lambda line: watched.print(f"measuring {line}"),
+        )
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{error.name} is not installed: pip install 'haplan[runner]'"
+        ) from error
