@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from costmodel.calibration.measurements import GemmPoint, Measurements, Residuals
-from costmodel.calibration.products import GemmFit, Halves, StreamFit, fit_gemms, fit_streams
+from costmodel.calibration.products import Before, GemmFit, StreamFit, fit_gemms, fit_streams
 from costmodel.calibration.profiles import (
     BYTES_PER_S,
     CHIPS,
@@ -31,9 +31,12 @@ ABOVE = 1.05
 SHORT = 1.15
 """Where the fitted law promises this much more than the best point, larger shapes were left out."""
 
-DEFAULTS = Halves(
-    rows=DEFAULT_EFFICIENCY.gemm_half_rows,
-    columns=DEFAULT_EFFICIENCY.gemm_half_columns,
+USUAL_BYTES_PER_S = 2e12
+"""Memory bandwidth for the prior of a product's unhidden memory time."""
+
+DEFAULTS = Before(
+    fixed_s=DEFAULT_EFFICIENCY.gemm_fixed_s,
+    byte_s=DEFAULT_EFFICIENCY.gemm_traffic / USUAL_BYTES_PER_S,
     length=DEFAULT_EFFICIENCY.attention_half_length,
 )
 

@@ -3,11 +3,11 @@
 from costmodel.calibration.linear import Parameter
 
 PARAMETERS = (
-    Parameter(name="gemm", prior=0.92, spread=0.10, low=0.4, high=1.0),
-    Parameter(name="gemm_half_rows", prior=393.0, spread=0.6, low=20.0, high=2000.0),
-    Parameter(name="expert_gemm", prior=0.71, spread=0.25, low=0.2, high=1.0),
-    Parameter(name="low_precision", prior=1.0, spread=0.15, low=0.5, high=1.3),
-    Parameter(name="attention", prior=0.56, spread=0.3, low=0.1, high=1.0),
+    Parameter(name="gemm", prior=0.90, spread=0.10, low=0.4, high=1.3),
+    Parameter(name="gemm_fixed_s", prior=5.3e-6, spread=0.4, low=1e-7, high=1e-4),
+    Parameter(name="expert_gemm", prior=0.80, spread=0.25, low=0.2, high=1.3),
+    Parameter(name="low_precision", prior=1.0, spread=0.15, low=0.5, high=1.6),
+    Parameter(name="attention", prior=0.85, spread=0.25, low=0.1, high=1.5),
     Parameter(name="memory_traffic", prior=1.6, spread=0.3, low=0.5, high=5.0),
     Parameter(name="host_op_s", prior=3e-05, spread=0.6, low=1e-6, high=3e-4),
     Parameter(name="tp_exposed", prior=0.85, spread=0.3, low=0.1, high=2.0),

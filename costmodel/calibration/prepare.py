@@ -56,7 +56,10 @@ class Prepared:
     def problem_under(self, efficiency: Efficiency) -> Problem:
         """The problem with these constants, as far as the case does not fix them."""
         own = replace(
-            efficiency, logit_bytes=self.how.logit_bytes, fused_gradients=self.how.fused_gradients
+            efficiency,
+            logit_bytes=self.how.logit_bytes,
+            fused_gradients=self.how.fused_gradients,
+            vendor_attention=self.how.transformer_engine,
         )
         return replace(self.problem, efficiency=replace(own, **ADAPTERS) if self.adapters else own)
 

@@ -1,9 +1,9 @@
 """Fits what a chip reaches to micro-benchmarks: products, streams, attention cores.
 
 A chip's sheet states the best share of the peak that any large product, and of the memory bandwidth
-that any large stream, was seen to reach. How the share falls for smaller products is the cost
-model's ``m/(m + m0) n/(n + n0) k/(k + n0)`` (``costmodel.stage.compute``), for shorter attention
-cores ``s/(s + h)``; those constants belong to the software.
+that any large stream, was seen to reach. What a product takes is the cost model's
+``2 m n k / R + u bytes + t0`` (``costmodel.stage.compute``), how the rate falls for shorter
+attention cores ``s/(s + h)``; those constants belong to the software.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,36 +20,44 @@ from costmodel.calibration.measurements import (
     StreamPoint,
 )
 from costmodel.calibration.robust import Guess, fitted, residuals_of
+from costmodel.stage.local import OPERAND_BYTES
 
 FloatArray = NDArray[np.float64]
 
-HALF_SPREAD = 1.0
-"""Standard deviation of the priors on the logarithms of the half sizes."""
+SPREAD = 1.0
+"""Standard deviation of the priors on the logarithms of all but the rate."""
 
-HALF_BOUNDS = (1.0, 1e5)
+REACH = 7.0
+"""How far from their priors these logarithms may go."""
+
 TOP = 3
 """Fastest points whose scatter is the uncertainty of the best one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Halves:
-    """Constants of a saturating law before the fit: rows m0, columns or depth n0; tokens h."""
+WRITTEN_BYTES = 2.0
+"""Bytes of an element of a product's result."""
 
-    rows: float
-    columns: float
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """Constants of the laws before the fit: seconds t0 of a product, seconds u of a byte that the
+    arithmetic does not hide; tokens h."""
+
+    fixed_s: float
+    byte_s: float
     length: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmFit:
     """Of the products of one precision. best: the highest rate seen, FLOP/s. asymptote: of the law
-    at infinite size, FLOP/s."""
+    at infinite size, FLOP/s. byte_s: unhidden seconds per byte."""
 
     best: Number
     best_where: str
     asymptote: Number
-    half_rows: Number
-    half_columns: Number
+    fixed_s: Number
+    byte_s: Number
     residuals: Residuals
 
 
@@ -70,28 +78,32 @@ class StreamFit:
     best_where: str
 
 
-def fit_gemms(points: Sequence[GemmPoint], before: Halves) -> GemmFit:
-    """Best rate, asymptote and half sizes of products of one precision."""
+def fit_gemms(points: Sequence[GemmPoint], before: Before) -> GemmFit:
+    """Best rate, asymptote, fixed and unhidden memory time of products of one precision."""
     rate = np.array([point.flop_per_s for point in points])
-    sizes = np.array([(point.m, point.n, point.k) for point in points])
+    m, n, k = np.array([(point.m, point.n, point.k) for point in points], dtype=np.float64).T
+    batch = np.array([point.batch for point in points])
+    flop = 2.0 * batch * m * n * k
+    read = OPERAND_BYTES.get(points[0].precision, WRITTEN_BYTES) * (m * k + k * n)
+    operands = batch * (read + WRITTEN_BYTES * m * n)
 
     def law(x: FloatArray) -> FloatArray:
-        half = np.exp(np.array([x[1], x[2], x[2]]))
-        return x[0] + np.log(sizes / (sizes + half)).sum(axis=1)
+        return np.log(flop / (flop / np.exp(x[0]) + np.exp(x[1]) + operands * np.exp(x[2])))
 
-    x, deviation = _fitted(law, np.log(rate), np.log([before.rows, before.columns]))
+    prior = np.log([before.fixed_s, before.byte_s])
+    x, deviation = _fitted(law, np.log(rate), prior)
     numbers = [_number(value, sd, len(points)) for value, sd in zip(x, deviation, strict=True)]
     return GemmFit(
         best=_best(rate),
         best_where=points[int(rate.argmax())].where,
         asymptote=numbers[0],
-        half_rows=numbers[1],
-        half_columns=numbers[2],
+        fixed_s=numbers[1],
+        byte_s=numbers[2],
         residuals=residuals_of(np.log(rate) - law(x), [point.where for point in points]),
     )
 
 
-def fit_attention(points: Sequence[AttentionPoint], before: Halves) -> AttentionFit:
+def fit_attention(points: Sequence[AttentionPoint], before: Before) -> AttentionFit:
     """Rate and half length of attention cores."""
     rate = np.array([point.flop_per_s for point in points])
     length = np.array([point.sequence for point in points])
@@ -116,13 +128,12 @@ def fit_streams(points: Sequence[StreamPoint]) -> StreamFit:
 def _fitted(
     law: Callable[[FloatArray], FloatArray], target: FloatArray, prior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """x = (ln asymptote, ln half sizes...) and the standard deviations left."""
-    low, high = np.log(HALF_BOUNDS)
+    """x = (ln asymptote, the logarithms with priors...) and the standard deviations left."""
     guess = Guess(
         x=np.append(target.max(), prior),
-        low=np.append(target.min() - 10.0, np.full(len(prior), low)),
-        high=np.append(target.max() + 10.0, np.full(len(prior), high)),
-        prior={i: (float(one), HALF_SPREAD) for i, one in enumerate(prior, start=1)},
+        low=np.append(target.min() - 10.0, prior - REACH),
+        high=np.append(target.max() + 10.0, prior + REACH),
+        prior={i: (float(one), SPREAD) for i, one in enumerate(prior, start=1)},
     )
     return fitted(law, target, guess)
 

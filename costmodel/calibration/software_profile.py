@@ -6,19 +6,19 @@ from typing import Any
 
 from costmodel.calibration.chip_profile import DEFAULTS, fits_by_precision, residuals_of_gemms
 from costmodel.calibration.measurements import Measurements, Number, Residuals
-from costmodel.calibration.products import fit_attention
+from costmodel.calibration.products import fit_attention, fit_streams
 from costmodel.calibration.profiles import SOFTWARE, Profile, Stated
 from costmodel.calibration.stack import StackFit, fit_stack, moved_constants, usable
 from costmodel.calibration.write import MOVED
 from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
 from costmodel.errors import InputError
-from costmodel.hardware.values import Chip
+from costmodel.hardware.values import ATTENTION_SHARE, Chip
 from costmodel.software.read import profile_names, software_profile
 
 Document = dict[str, Any]
 
 TELLING = 0.5
-"""A half size is stated where the points bring the deviation of its logarithm below it."""
+"""A constant is stated where the points bring the deviation of its logarithm below it."""
 
 
 def stack_profile(measured: Measurements, name: str) -> Profile:
@@ -59,19 +59,19 @@ def stack_profile(measured: Measurements, name: str) -> Profile:
 
 
 def kernel_profile(measured: Measurements, name: str, chip: Chip | None) -> Profile:
-    """The half sizes of products and the attention constants, from kernels measured alone."""
+    """The constants of products and attention, from kernels measured alone."""
     numbers: dict[str, Stated] = {}
     residuals: dict[str, Residuals] = {}
     gemms = fits_by_precision(measured.gemms)
     if gemms:
         fit = max(gemms.values(), key=lambda one: one.best.points)
-        _state(numbers, "gemm_half_rows", fit.half_rows)
-        _state(numbers, "gemm_half_columns", fit.half_columns)
+        _state(numbers, "gemm_fixed_s", fit.fixed_s)
+        _state_traffic(numbers, fit.byte_s, _streaming_bytes_per_s(measured, chip))
         residuals |= residuals_of_gemms(gemms)
     if measured.attention:
         attention = fit_attention(measured.attention, DEFAULTS)
         _state(numbers, "attention_half_length", attention.half_length)
-        best = _matmul_flop_per_s(measured, chip)
+        best = _attention_flop_per_s(measured, chip)
         if best is not None:
             rate = attention.rate
             share = Number(
@@ -91,6 +91,13 @@ def kernel_profile(measured: Measurements, name: str, chip: Chip | None) -> Prof
     )
 
 
+def _attention_flop_per_s(measured: Measurements, chip: Chip | None) -> float | None:
+    """What the best attention kernels of the chip reach: a share of the best products' rate."""
+    best = _matmul_flop_per_s(measured, chip)
+    share = ATTENTION_SHARE if chip is None else chip.attention_share("vendor")
+    return None if best is None else best * share
+
+
 def _matmul_flop_per_s(measured: Measurements, chip: Chip | None) -> float | None:
     """The best rate of products in the precision of the attention cores: measured, or the
     sheet's."""
@@ -102,6 +109,24 @@ def _matmul_flop_per_s(measured: Measurements, chip: Chip | None) -> float | Non
         return None
     peak, share = chip.peak_flop_per_s.get(precision), chip.matmul_fraction.get(precision)
     return peak * share if peak and share else None
+
+
+def _state_traffic(numbers: dict[str, Stated], byte_s: Number, rate: float | None) -> None:
+    """The unhidden share of a product's memory traffic, where the memory's rate is known."""
+    if rate is not None:
+        share = Number(
+            value=byte_s.value * rate, relative_sd=byte_s.relative_sd, points=byte_s.points
+        )
+        _state(numbers, "gemm_traffic", share)
+
+
+def _streaming_bytes_per_s(measured: Measurements, chip: Chip | None) -> float | None:
+    """The best bandwidth of streams: measured, or the sheet's."""
+    if measured.streams:
+        return fit_streams(measured.streams).best.value
+    if chip is None or chip.memory_bytes_per_s is None or chip.memory_fraction is None:
+        return None
+    return chip.streaming_bytes_per_s()
 
 
 def _state(numbers: dict[str, Stated], key: str, number: Number) -> None:

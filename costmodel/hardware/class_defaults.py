@@ -14,8 +14,8 @@ from costmodel.units import format_rate
 
 Numbers = Mapping[str, float | None]
 
-MATMUL_FRACTION = 0.8
-"""Median of the best matrix products measured on the chips of `cluster_profiles/chips`."""
+MATMUL_FRACTION = 0.7
+"""Median of the large matrix products measured on the chips of `cluster_profiles/chips`."""
 
 MEMORY_FRACTION = 0.83
 """Median of the stream bandwidths measured on the same chips, each measurement once."""

@@ -15,6 +15,13 @@ from costmodel.errors import UnknownNameError, UnknownNumberError, Violation
 
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4", "int8")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p")
+ATTENTION_KERNELS = ("vendor", "portable")
+"""Kinds of fused attention kernels: those of the chip's vendor (cuDNN), and those that are written
+for many chips (FlashAttention-2)."""
+
+ATTENTION_SHARE = 0.72
+"""Attention rate over the best matrix rate where neither was measured: A100, 0.594 of 0.822."""
+
 DEFAULT_MEMORY_MARGIN = 0.92
 """Usable share of memory: planners that price every buffer budget 0.92 to 0.94 (SimuMax: 0.94)."""
 
@@ -45,8 +52,10 @@ class Chip:
     """One kind of accelerator.
 
     Bandwidth and arithmetic are peaks of the data sheet, dense; the fractions say
-    which share of them a large matrix product or a large stream was seen to reach. unsupported:
-    precisions that it cannot compute in. assumed: numbers above that are class defaults.
+    which share of them a large matrix product or a large stream was seen to reach.
+    attention_fraction: share of the 16-bit peak that fused attention reaches, by kind of kernel
+    (``ATTENTION_KERNELS``). unsupported: precisions that it cannot compute in. assumed: numbers
+    above that are class defaults.
     """
 
     name: str
@@ -57,6 +66,9 @@ class Chip:
     memory_fraction: float | None
     peak_flop_per_s: Mapping[str, float | None] = field(hash=False)
     matmul_fraction: Mapping[str, float | None] = field(hash=False)
+    attention_fraction: Mapping[str, float | None] = field(
+        default_factory=dict[str, float | None], hash=False
+    )
     unsupported: frozenset[str] = frozenset()
     assumed: tuple[Assumption, ...] = field(default=(), hash=False)
     confidence: str = "low"
@@ -72,6 +84,11 @@ class Chip:
         self.check_computes_in(precision)
         value = self.matmul_fraction.get(precision)
         return self._known(value, f"matmul_fraction.{precision}", 0.75)
+
+    def attention_share(self, kernel: str) -> float:
+        """Rate of fused attention by a kind of kernel over that of large 16-bit products."""
+        fraction, matmul = self.attention_fraction.get(kernel), self.matmul_fraction.get("bf16")
+        return ATTENTION_SHARE if fraction is None or not matmul else fraction / matmul
 
     def memory(self) -> float:
         """Device memory in bytes. Raises `UnknownNumberError`."""

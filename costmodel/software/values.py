@@ -11,15 +11,18 @@ class Efficiency:
     What belongs to a chip or link is in its sheet; the numbers here, with their sources, are in
     ``cluster_profiles/software``.
 
-    gemm: share of the chip's best measured matrix rate at infinite size.
-    gemm_half_rows, gemm_half_columns: rows, and columns or depth, at which that share halves.
-    expert_gemm, expert_half_rows: the same for grouped expert products.
+    gemm: share of the chip's best measured matrix rate at infinite size. gemm_fixed_s: time of a
+        product besides its arithmetic. gemm_traffic: share of its operands' memory traffic that
+        the arithmetic does not hide.
+    expert_gemm, expert_fixed_s: the same for grouped expert products, the time for each expert.
     low_precision: rate of products below 16 bits over what the share above gives them.
     quantise_bytes: memory traffic per element of such a product's input.
-    attention: share of the best matrix rate for a fused attention kernel at infinite length;
-        attention_half_length: tokens at which it halves.
+    attention: share of the rate that the chip's best attention kernel reaches, at infinite length;
+        attention_half_length: tokens at which it halves. vendor_attention: the kernels are those
+        of the chip's vendor, else those written for many chips.
     attention_backward: backward over forward time (2.5 x the arithmetic, and less efficient).
     memory_traffic: measured over counted bytes of the ops bound by memory bandwidth.
+        score_traffic: the same of attention kernels that store their scores.
     head_bytes_per_logit: memory traffic of the cross entropy.
     expert_permute: traffic of sorting tokens by expert and back, over 8 bytes x top-k x hidden.
     host_op_s: host time to launch one op of a block in a forward; host_backward: its backward
@@ -46,16 +49,18 @@ class Efficiency:
     """
 
     gemm: float
-    gemm_half_rows: float
-    gemm_half_columns: float
+    gemm_fixed_s: float
+    gemm_traffic: float
     expert_gemm: float
-    expert_half_rows: float
+    expert_fixed_s: float
     low_precision: float
     quantise_bytes: float
     attention: float
     attention_half_length: float
+    vendor_attention: bool
     attention_backward: float
     memory_traffic: float
+    score_traffic: float
     head_bytes_per_logit: float
     expert_permute: float
     host_op_s: float

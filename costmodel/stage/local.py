@@ -16,6 +16,9 @@ from costmodel.stage.compute import ChipRates
 ATTENTION_PRECISION = {"fp32": "fp32", "fp16": "fp16"}
 """Attention cores run in bf16 below 16 bits."""
 
+OPERAND_BYTES = {"fp32": 4.0, "fp8": 1.0, "mxfp8": 1.0, "nvfp4": 0.5}
+"""Bytes of an element that a product reads; 2 in other precisions."""
+
 SAME_UNITS = {"fp16": "bf16", "bf16": "fp16"}
 
 
@@ -58,7 +61,11 @@ def chip_rates(options: Sequence[StageOption], cluster: Cluster, job: Job) -> Ch
     return ChipRates(
         matmul_flop_per_s=_array(matmul[o.pool] for o in options),
         attention_flop_per_s=_array(core[o.pool] for o in options),
+        vendor_attention=_array(pools[o.pool].chip.attention_share("vendor") for o in options),
+        portable_attention=_array(pools[o.pool].chip.attention_share("portable") for o in options),
         memory_bytes_per_s=_array(memory[o.pool] for o in options),
+        operand_bytes=OPERAND_BYTES.get(job.precision, 2.0),
+        gradient_bytes=float(job.gradient_bytes),
     )
 
 

@@ -11,7 +11,7 @@ from costmodel.model.graph import Block
 from costmodel.model.ops.registry import work_of
 from costmodel.model.ops.work import Gemm
 from costmodel.stage.block_costs import block_costs, setting_of
-from costmodel.stage.compute import gemm_flop, gemm_share, op_time
+from costmodel.stage.compute import gemm_time, op_time
 from costmodel.stage.local import local_shares
 from tests.costmodel.cases import problem
 
@@ -28,8 +28,7 @@ def gemm(n: float, columns: float | None = None) -> Gemm:
 
 
 def seconds(product: Gemm) -> float:
-    rate = SETTING.rates.matmul_flop_per_s * gemm_share(product, DEFAULT_EFFICIENCY)
-    return float((gemm_flop(product) / rate)[0])
+    return float(gemm_time(product, SETTING.rates, DEFAULT_EFFICIENCY).forward_s[0])
 
 
 def test_parts_of_a_product_take_the_time_of_the_whole() -> None:
