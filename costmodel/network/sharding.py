@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from costmodel.efficiency import Efficiency
 from costmodel.frame import StageCosts
 from costmodel.network.synchronisation import SyncTime
+
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +23,26 @@ class ShardingTime:
 def sharding_time(
     zero: int, costs: StageCosts, sync: SyncTime, efficiency: Efficiency
 ) -> ShardingTime:
-    """Traffic of one micro-batch of a stage under a ZeRO stage.
+    """``sharding_seconds`` of one stage."""
+    forward_s, backward_s = sharding_seconds(
+        np.asarray(zero),
+        (np.asarray(costs.forward_s), np.asarray(costs.backward_s)),
+        (np.asarray(sync.reduce_s), np.asarray(sync.gather_s)),
+        efficiency,
+    )
+    return ShardingTime(forward_s=float(forward_s), backward_s=float(backward_s))
+
+
+def sharding_seconds(
+    zero: NDArray[np.int64],
+    passes: tuple[FloatArray, FloatArray],
+    sync: tuple[FloatArray, FloatArray],
+    efficiency: Efficiency,
+) -> tuple[FloatArray, FloatArray]:
+    """Exposed traffic of one micro-batch, forward and backward; arrays of one shape.
+
+    passes: seconds of a forward and a backward. sync: seconds in which the gradients are summed,
+    and the parameters gathered.
 
     ZeRO 2 keeps only a shard of the gradients, so every micro-batch's backward scatters them;
     ZeRO 3 also gathers the weights in the forward and again in the backward (Rajbhandari et al.,
@@ -26,13 +50,11 @@ def sharding_time(
     (pooled fit over published FSDP runs).
     """
 
-    def exposed(traffic_s: float, compute_s: float) -> float:
+    def exposed(traffic_s: FloatArray, compute_s: FloatArray) -> FloatArray:
         hidden = efficiency.sharded_weights_overlap * compute_s
-        return max(0.0, traffic_s - hidden) + efficiency.sharded_weights_exposed * traffic_s
+        least = efficiency.sharded_weights_exposed * traffic_s
+        return np.maximum(0.0, traffic_s - hidden) + least
 
-    gather_s = sync.gather_s if zero >= 3 else 0.0
-    reduce_s = sync.reduce_s if zero >= 2 else 0.0
-    return ShardingTime(
-        forward_s=exposed(gather_s, costs.forward_s),
-        backward_s=exposed(gather_s + reduce_s, costs.backward_s),
-    )
+    scattered = np.where(zero >= 2, sync[0], 0.0)
+    gathered = np.where(zero >= 3, sync[1], 0.0)
+    return exposed(gathered, passes[0]), exposed(gathered + scattered, passes[1])

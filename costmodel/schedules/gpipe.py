@@ -18,20 +18,19 @@ def simulate(
     p2p_backward_s: FloatArray,
     microbatches: int,
 ) -> tuple[float, FloatArray]:
-    """Exact makespan and end of the last backward of each stage, seconds; O(p m)."""
-    p, m = len(forward_s), microbatches
-    arrival = np.zeros(m)
-    free = np.zeros(p)
-    for i in range(p):
-        for k in range(m):
-            free[i] = max(free[i], arrival[k]) + forward_s[i]
-            arrival[k] = free[i] + (p2p_forward_s[i] if i < p - 1 else 0.0)
+    """Exact makespan and end of the last backward of each stage, seconds; O(p).
+
+    Micro-batches are alike, so that the k-th leaves stage i ``k max_{j <= i} F_j`` after the first.
+    """
+    p, rest = len(forward_s), microbatches - 1
+    ends = np.empty(p)
+    turned = forward_s.sum() + p2p_forward_s.sum() + rest * forward_s.max()
+    slowest = 0.0
     for i in range(p - 1, -1, -1):
-        for k in range(m):
-            ready = arrival[k] + p2p_backward_s[i] if i < p - 1 else 0.0
-            free[i] = max(free[i], ready) + backward_s[i]
-            arrival[k] = free[i]
-    return free[0], free
+        turned += backward_s[i] + (p2p_backward_s[i] if i < p - 1 else 0.0)
+        slowest = max(slowest, backward_s[i])
+        ends[i] = turned + rest * slowest
+    return ends[0], ends
 
 
 def closed_form(

@@ -104,7 +104,7 @@ def one_f_one_b_ends(
                 anchored = k
                 anchor[:p], anchor[p:] = free, back[:p]
             else:
-                _settle(k, k - anchored, free, back, anchor, stop, moved, steady)
+                _settle((k, k - anchored), (free, back, anchor), (stop, moved, steady))
                 last = stop.max()
         for lane in range(LANES):
             if stop[lane] == k:
@@ -117,26 +117,22 @@ def one_f_one_b_ends(
 
 @nb.njit(cache=True, nogil=True)
 def _settle(
-    k: int,
-    period: int,
-    free: FloatArray,
-    back: FloatArray,
-    anchor: FloatArray,
-    stop: IntArray,
-    moved: FloatArray,
-    steady: NDArray[np.bool_],
+    now: tuple[int, int],
+    times: tuple[FloatArray, FloatArray, FloatArray],
+    found: tuple[IntArray, FloatArray, NDArray[np.bool_]],
 ) -> None:  # pragma: no cover - compiled
     """Lanes that have become periodic: the sweep after which they are left, and what is skipped."""
+    k, period = now
+    stop, moved, steady = found
     for lane in range(LANES):
         if steady[lane] or stop[lane] - k < period:
             continue
-        shift = _shift(lane, free, back, anchor)
+        shift = _shift(lane, times[0], times[1], times[2])
         if shift >= 0.0:
             steady[lane] = True
             rest = stop[lane] - k
             stop[lane] = k + rest % period
             moved[lane] = shift * (rest // period)
-
 
 
 @nb.njit(cache=True, nogil=True)

@@ -1,0 +1,63 @@
+"""What a stage still does when its last backward has ended; arrays of one shape, or numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costmodel.efficiency import Efficiency
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Sync:
+    """Seconds of gradient sums and parameter gathers."""
+
+    reduce_s: FloatArray
+    gather_s: FloatArray
+
+
+def reached_sync(sync: Sync, zero: IntArray, efficiency: Efficiency) -> Sync:
+    """Gradient sums and parameter gathers at the rate that the software reaches.
+
+    Only what is trained is summed and, unless its weights are sharded, gathered.
+    """
+    slow, trained = efficiency.sync_traffic, efficiency.trained_share
+    return Sync(
+        reduce_s=slow * trained * sync.reduce_s,
+        gather_s=slow * np.where(zero < 3, trained, 1.0) * sync.gather_s,
+    )
+
+
+def exposed_sync_s(
+    sync: Sync,
+    zero: IntArray,
+    forward_s: FloatArray,
+    backward_s: FloatArray,
+    efficiency: Efficiency,
+) -> FloatArray:
+    """What the last backward (gradients) and the next forward (parameters) do not hide.
+
+    ``max(e t, t - 0.8 B)`` and ``max(e t, t - 0.8 F)``, e the share that never hides. What ZeRO 2
+    and 3 already move during the micro-batches is not moved again.
+    """
+
+    def exposed(traffic_s: FloatArray, compute_s: FloatArray) -> FloatArray:
+        hidden = efficiency.sync_overlap * compute_s
+        return np.maximum(efficiency.sync_exposed * traffic_s, traffic_s - hidden)
+
+    reduce_s = np.where(zero < 2, exposed(sync.reduce_s, backward_s), 0.0)
+    return reduce_s + np.where(zero < 3, exposed(sync.gather_s, forward_s), 0.0)
+
+
+def optimizer_s(
+    dense: FloatArray, expert: FloatArray, bytes_per_s: FloatArray, efficiency: Efficiency
+) -> FloatArray:
+    """Memory-bound update of the chip's share: ``34 bytes x parameters / bandwidth``.
+
+    dense, expert: parameters that the chip updates, after ZeRO.
+    """
+    updated = efficiency.trained_share * (dense + expert)
+    return efficiency.optimizer_bytes_per_parameter * updated / bytes_per_s

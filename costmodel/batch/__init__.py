@@ -1,0 +1,1 @@
+"""Scores many uniform layouts at once."""

@@ -1,0 +1,51 @@
+"""Gradient sums of many uniform layouts: every weight's replicas are one ring in one pool."""
+
+import numpy as np
+
+from costmodel.after_backward import Sync
+from costmodel.batch.rows import IntArray, distinct
+from costmodel.hardware.values import Pool
+from costmodel.job import Job
+from costmodel.model.placement import Collective
+from costmodel.network import collectives
+from costmodel.network.groups import group_link
+from costmodel.stage.table import FloatArray
+
+HALVES = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
+
+
+def ring_seconds(
+    pool: Pool, ranks: IntArray, stride: IntArray, payload_bytes: FloatArray, half: Collective
+) -> FloatArray:
+    """Seconds of one half of an all-reduce.
+
+    ranks, stride: of each layout, (N,). payload_bytes: per chip and kind of stage, (N, kinds).
+    """
+    first, index = distinct((ranks, stride))
+    links = [group_link(pool, int(ranks[i]), int(stride[i]), half) for i in first]
+    rate = np.array([link.bytes_per_s for link in links])[index]
+    latency = np.array([link.latency_s for link in links])[index]
+    numbers = (ranks.astype(np.float64), rate, latency)
+    return collectives.seconds(half, payload_bytes, *(x[:, None] for x in numbers))
+
+
+def ring_sync(
+    pool: Pool, ranks: IntArray, stride: IntArray, parameters: FloatArray, zero: IntArray, job: Job
+) -> Sync:
+    """As ``costmodel.network.synchronisation.segment_sync`` has it, for stages of one pool.
+
+    parameters: on one chip before ZeRO, (N, kinds); zero: (N, 1).
+    """
+    gathered = np.where(zero > 0, job.weight_bytes, job.gradient_bytes)
+    down, up = (
+        np.where(parameters > 0, ring_seconds(pool, ranks, stride, size * parameters, half), 0.0)
+        for size, half in zip((job.gradient_bytes, gathered), HALVES, strict=True)
+    )
+    return Sync(reduce_s=np.where(zero > 0, down, down + up), gather_s=np.where(zero > 0, up, 0.0))
+
+
+def copies_seconds(pool: Pool, stride: IntArray, parameters: FloatArray, job: Job) -> FloatArray:
+    """Seconds that the two copies of one weight in a pipeline need to sum its gradient, (N,)."""
+    payload, pairs = job.gradient_bytes * parameters[:, None], np.full_like(stride, 2)
+    both = sum(ring_seconds(pool, pairs, stride, payload, half)[:, 0] for half in HALVES)
+    return np.where(parameters > 0, both, 0.0)
