@@ -28,7 +28,7 @@ from costmodel.stage.chunks import Kept, chunk_costs, kept, kept_apart
 from costmodel.stage.costs import stage_table
 from costmodel.stage.table import StageTable
 
-EVALUATOR_VERSION = "6"
+EVALUATOR_VERSION = "7"
 """Changes whenever the same layout would get another step time."""
 
 __all__ = ["EVALUATOR_VERSION", "Evaluator", "Problem", "evaluate"]

@@ -19,8 +19,11 @@ _VOLUME_FACTOR = {
 }
 
 
-BASE_LATENCY_S = 8.4e-6
-SIMPLE_OVER_LL128 = 1.8
+BASE_LATENCY_S = 6e-6
+"""Launch of a collective: what the smallest ones take beside their hops."""
+
+FILL_S = 5.5e-6
+"""Longest time for which a step holds a message up before the next one starts."""
 
 
 def wire_share(collective: Collective, ranks: FloatArray) -> FloatArray:
@@ -33,20 +36,25 @@ def wire_share(collective: Collective, ranks: FloatArray) -> FloatArray:
     return _VOLUME_FACTOR[collective] * (ranks - 1.0) / np.maximum(ranks, 1.0)
 
 
-def latency_seconds(
-    collective: Collective, ranks: FloatArray, hop_latency_s: FloatArray
-) -> FloatArray:
-    """Latency of a collective: launch plus hops, ``base + 1.8 alpha steps``; 0 for one rank.
+def steps(collective: Collective, ranks: FloatArray) -> FloatArray:
+    """Steps that follow one another: n - 1 around a ring.
 
-    steps: n - 1 around a ring, or up and down a tree of depth ceil(log2 n), whichever is fewer,
-    and twice that for an all-reduce. base 8.4 us and the factor 1.8 from a profile's hop latency
-    (LL128 protocol) to the one of large messages (Simple) are NCCL's own (src/graph/tuning.cc);
-    with 1.9 us a hop, 8 ranks take 49 us, and on 8 H100 16 to 64 MB all-reduces take 60 to 80 us
-    longer than their bytes.
+    An all-reduce goes around twice, or up and down a tree of depth ceil(log2 n), twice as well,
+    where that is fewer.
     """
-    depth = np.ceil(np.log2(np.maximum(ranks, 1.0)))
-    steps = _VOLUME_FACTOR[collective] * np.minimum(ranks - 1.0, 2.0 * depth)
-    return np.where(ranks > 1, BASE_LATENCY_S + SIMPLE_OVER_LL128 * hop_latency_s * steps, 0.0)
+    around = ranks - 1.0
+    if collective is Collective.ALL_REDUCE:
+        depth = np.ceil(np.log2(np.maximum(ranks, 1.0)))
+        around = 2.0 * np.minimum(around, 2.0 * depth)
+    return around
+
+
+def latency_seconds(
+    collective: Collective, ranks: FloatArray, step_latency_s: FloatArray
+) -> FloatArray:
+    """Latency of a collective: launch plus steps, ``base + alpha steps``; 0 for one rank."""
+    hops_s = step_latency_s * steps(collective, ranks)
+    return np.where(ranks > 1, BASE_LATENCY_S + hops_s, 0.0)
 
 
 def seconds(
@@ -56,10 +64,17 @@ def seconds(
     bytes_per_s: FloatArray,
     latency_s: FloatArray,
 ) -> FloatArray:
-    """Seconds of a collective: ``latency + f (n - 1)/n S / beta``.
+    """Seconds of a collective: ``latency + f (n - 1)/n S / beta + fill``.
 
     payload_bytes: S; ranks: n; bytes_per_s: beta, achievable, one direction, per rank;
-    latency_s: alpha of one hop. Zero where n = 1.
+    latency_s: alpha of one step. Zero where n = 1. fill: before a ring runs at its rate each step
+    waits for a part of the message, at most 5.5 us a step and at most as long as the volume takes.
+    Over 43 machines and collectives (nccl-tests and its like, 2 to 2,160 ranks) the median error is
+    1 % from 1 GB on, 5 % from 128 MB, 9 % from 32 MB and 16 % from 8 MB; with one latency and one
+    rate it was 1, 7, 13 and 19 %.
     """
-    volume = wire_share(collective, ranks) * payload_bytes / bytes_per_s
-    return latency_seconds(collective, ranks, latency_s) + volume
+    volume_s = wire_share(collective, ranks) * payload_bytes / bytes_per_s
+    seconds = latency_seconds(collective, ranks, latency_s) + volume_s
+    if collective is Collective.ALL_TO_ALL:
+        return seconds
+    return seconds + np.minimum(volume_s, FILL_S * steps(collective, ranks))

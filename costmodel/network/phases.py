@@ -16,7 +16,13 @@ from costmodel.hardware.connection import connection
 from costmodel.hardware.values import Cluster
 from costmodel.model.placement import Collective
 from costmodel.network import collectives
-from costmodel.network.groups import GroupLink, group_link, network_bytes_per_s, ranks_in_domain
+from costmodel.network.groups import (
+    GroupLink,
+    group_link,
+    network_bytes_per_s,
+    ranks_in_domain,
+    step_latency_s,
+)
 
 RDMA = ("verbs-ib", "verbs-roce")
 
@@ -111,7 +117,7 @@ def _ring_link(cluster: Cluster, side: Side, *, alone: bool, collective: Collect
     rate = network_bytes_per_s(pool, inside, collective)
     return GroupLink(
         bytes_per_s=min(rate, link.bytes_per_s) if side.ranks > 1 else rate,
-        latency_s=pool.scale_out.latency_s,
+        latency_s=max(link.latency_s, step_latency_s(pool, side.ranks, link.nodes)),
         nodes=link.nodes + 1,
         name=pool.scale_out.name,
     )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from costmodel.hardware.values import Cluster
 from costmodel.model.placement import Collective
 from costmodel.network import collectives
+from costmodel.network.groups import SCALE_OUT_HOP
 from costmodel.network.phases import Side, phase_seconds
 from tests.costmodel.cases import TWO_ISLANDS, cluster, pool
 
@@ -20,12 +21,19 @@ def seconds(step: Collective, payload: float, n: int, latency: float = 0.0) -> f
     return float(collectives.seconds(step, *one))
 
 
-@given(payloads, ranks)
+@given(payloads, st.integers(min_value=1, max_value=7))
 def test_an_all_reduce_is_a_scatter_and_a_gather_with_one_launch(payload: float, n: int) -> None:
     halves = seconds(Collective.REDUCE_SCATTER, payload, n)
     halves += seconds(Collective.ALL_GATHER, payload, n)
     launch = collectives.BASE_LATENCY_S if n > 1 else 0.0
     assert seconds(Collective.ALL_REDUCE, payload, n) + launch == pytest.approx(halves)
+
+
+@given(payloads, ranks)
+def test_a_tree_spares_steps_of_large_groups(payload: float, n: int) -> None:
+    halves = seconds(Collective.REDUCE_SCATTER, payload, n, latency=1e-6)
+    halves += seconds(Collective.ALL_GATHER, payload, n, latency=1e-6)
+    assert seconds(Collective.ALL_REDUCE, payload, n, latency=1e-6) <= halves * (1 + 1e-12)
 
 
 @given(payloads, st.sampled_from(list(Collective)))
@@ -44,8 +52,17 @@ def test_more_bytes_and_more_ranks_never_take_less(
 
 def test_a_ring_moves_twice_the_share_of_the_others() -> None:
     """2 (n - 1) / n S / beta: 8 ranks, 1 GB, 10 GB/s (Thakur et al. 2005, section 4.5)."""
-    expected = 2 * 7 / 8 * 0.1 + collectives.BASE_LATENCY_S
+    fill = 2 * 2 * 3 * collectives.FILL_S  # up and down a tree of depth 3, twice
+    expected = 2 * 7 / 8 * 0.1 + fill + collectives.BASE_LATENCY_S
     assert seconds(Collective.ALL_REDUCE, 1e9, 8) == pytest.approx(expected)
+
+
+@given(ranks)
+def test_a_ring_of_small_parts_runs_at_half_its_rate(n: int) -> None:
+    small = n * 1e10 * collectives.FILL_S / 2.0
+    volume = collectives.wire_share(Collective.ALL_GATHER, np.asarray(float(n))) * small / 1e10
+    launch = collectives.BASE_LATENCY_S if n > 1 else 0.0
+    assert seconds(Collective.ALL_GATHER, small, n) == pytest.approx(2.0 * float(volume) + launch)
 
 
 def side(name: str, n: int, stride: int = 8, payload: float = 1e9) -> Side:
@@ -57,9 +74,10 @@ def busy(where: Cluster, sides: list[Side]) -> float:
 
 
 def test_one_side_is_a_ring_over_its_share_of_the_nics() -> None:
-    """Stride 8: one rank a node, so an eighth of 8 NICs of 25 GB/s at 80 %."""
+    """Stride 8: one rank a node, so an eighth of 8 NICs of 25 GB/s at 80 %; every hop crosses."""
     got = busy(TWO_ISLANDS, [side("p", 4)])
-    assert got == pytest.approx(3 / 4 * 1e9 / 20e9 + 8.4e-6 + 1.8 * 1e-5 * 3)
+    steps = 3 * (SCALE_OUT_HOP * 1e-5 + collectives.FILL_S)
+    assert got == pytest.approx(3 / 4 * 1e9 / 20e9 + collectives.BASE_LATENCY_S + steps)
 
 
 def test_a_second_island_adds_the_exchange_over_its_link() -> None:

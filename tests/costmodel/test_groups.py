@@ -38,3 +38,19 @@ def test_a_rack_is_one_domain_of_many_nodes() -> None:
     across = group_link(rack, 144, 1, RING)
     assert across.nodes == 2
     assert across.bytes_per_s > 2.0 * group_link(one_tray, 144, 1, RING).bytes_per_s
+
+
+def test_two_domains_whose_switches_reduce_hand_over_each_sum_once() -> None:
+    """A ring hands over 2 (n - 1)/n of the payload; with three domains the ring stays."""
+    plain = pool("p", nodes=3)
+    reducing = replace(plain, scale_up=replace(plain.scale_up, bytes_per_s=1e12, multicast=True))
+    wide = replace(reducing, scale_up=replace(reducing.scale_up, multicast=False))
+    for n, gain in ((16, 2.0 * 15 / 16), (24, 1.0)):
+        one, other = (group_link(p, n, 1, RING).bytes_per_s for p in (reducing, wide))
+        assert one == pytest.approx(gain * other)
+
+
+def test_hops_inside_a_domain_are_shorter_than_those_between() -> None:
+    near, far = (group_link(pool("p"), 2, stride, RING).latency_s for stride in (1, 8))
+    mixed = group_link(pool("p"), 16, 1, RING).latency_s
+    assert near < mixed < far
