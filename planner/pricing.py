@@ -1,17 +1,21 @@
 """Prices a space: one table of all options and the evaluator that scores whole layouts."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from costmodel.efficiency import Efficiency
 from costmodel.layout.values import Layout, StageOption
 from costmodel.network.transfers import transfer_seconds
 from costmodel.step import Evaluator, Problem
 from planner.instance import Instance, Score
-from planner.space import Space
+from planner.space import Space, restrict
+from planner.table_rows import rows_of
 from planner.targets.registry import target_called
 
 
 def priced(problem: Problem, space: Space) -> Instance:
     """The search problem of a space. Raises UnknownNumberError when a chip lacks a number."""
-    evaluator, target = Evaluator.of(problem, space.options), target_called(space.target)
+    evaluator = Evaluator.of(problem, space.options)
     pools = [problem.cluster.pool(name) for name in space.pools]
     islands = problem.cluster.islands
 
@@ -24,7 +28,7 @@ def priced(problem: Problem, space: Space) -> Instance:
         return seconds, seconds
 
     def score(layout: Layout) -> Score:
-        if not zero_agrees(layout) or not target.allows(problem, layout):
+        if not zero_agrees(layout):
             return ILLEGAL
         evaluation = evaluator.evaluate(layout)
         stages = [stage for pipeline in evaluation.stages for stage in pipeline]
@@ -34,7 +38,7 @@ def priced(problem: Problem, space: Space) -> Instance:
             missing_bytes=evaluation.missing_bytes,
         )
 
-    return Instance(
+    instance = Instance(
         space=space,
         job=problem.job,
         table=evaluator.table,
@@ -45,6 +49,32 @@ def priced(problem: Problem, space: Space) -> Instance:
         mtp=len(problem.model.mtp),
         floor=_floor(problem.efficiency),
         trained_share=problem.efficiency.trained_share,
+    )
+    return clipped(instance, problem, space)
+
+
+def clipped(instance: Instance, problem: Problem, space: Space) -> Instance:
+    """The instance with the options of a smaller space, whose target judges every layout.
+
+    Prices are those of ``instance``: its table is cut, not made anew.
+    """
+    target = target_called(space.target)
+
+    def score(layout: Layout) -> Score:
+        allowed = target.allows(problem, layout)
+        return instance.evaluate(layout) if allowed else ILLEGAL
+
+    evaluate = score if target.rules else instance.evaluate
+    return replace(with_options(instance, space.options), space=space, evaluate=evaluate)
+
+
+def with_options(instance: Instance, options: Sequence[StageOption]) -> Instance:
+    """The instance with some of its options; the same evaluator."""
+    rows = {option: row for row, option in enumerate(instance.table.options)}
+    return replace(
+        instance,
+        space=restrict(instance.space, tuple(options)),
+        table=rows_of(instance.table, [rows[option] for option in options]),
     )
 
 

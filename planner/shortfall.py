@@ -16,6 +16,7 @@ from planner.chains import Outline, chain_candidate, outlines, pool_orders
 from planner.instance import Draft, Instance, layout_of
 from planner.pricing import priced
 from planner.space import Space, declare, restrict
+from planner.targets.registry import ANY
 from planner.values import Shortfall
 
 SKETCHES = 400
@@ -26,12 +27,21 @@ MOST_NODES = 64
 """A pool is grown at most so many times its size."""
 
 
-def shortfall_of(problem: Problem, space: Space) -> Shortfall:
-    """The nearest miss and the changes under which something fits."""
+def shortfall_of(problem: Problem, space: Space, target: str) -> Shortfall:
+    """The nearest miss and the changes under which something fits.
+
+    target: what was asked to execute it; where its rules alone stand in the way, that is said.
+    """
     if not space.options:
         broken = ", ".join(space.pruned)
         return Shortfall(constraint=f"rules: {broken}", missing_bytes=0.0, pool="", changes=())
+    space = declare(
+        problem.model, problem.cluster, problem.job, target=ANY, evaluator=space.evaluator
+    )
     instance = lean_instance(problem, space)
+    if fitting_draft(instance, _sketches(instance)) is not None:
+        rules, other = f"rules of the target {target}", (f"the target {ANY}",)
+        return Shortfall(constraint=rules, missing_bytes=0.0, pool="", changes=other)
     miss = nearest_miss(instance)
     changes = tuple(_changes(problem, space))
     if miss is None:

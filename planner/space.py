@@ -12,7 +12,8 @@ from costmodel.job import RECOMPUTE_MODES, Job
 from costmodel.layout.values import StageOption
 from costmodel.model.graph import ModelGraph, Op
 from costmodel.problem import Problem
-from planner.targets.registry import target_called
+from planner.targets.registry import ANY, target_called
+from planner.targets.target import Target
 
 SPACE_VERSION = "space/1"
 MICRO_BATCH_SIZES = (1, 2, 4, 8)
@@ -92,17 +93,16 @@ def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evalu
         )
     pruned: Counter[str] = Counter()
     options: list[StageOption] = []
-    executor, problem = target_called(target), Problem(model=model, cluster=cluster, job=job)
     for pool in cluster.pools:
         for option in _candidates(model, pool, job):
-            rule = _broken_rule(option, model, pool, job) or executor.broken_by(problem, option)
+            rule = _broken_rule(option, model, pool, job)
             if rule is None:
                 options.append(option)
             else:
                 pruned[rule] += 1
-    return Space(
+    everything = Space(
         version=SPACE_VERSION,
-        target=executor.label,
+        target=ANY,
         pools=tuple(pool.name for pool in cluster.pools),
         options=tuple(options),
         max_stages=min(MAX_STAGES, model.num_layers),
@@ -110,6 +110,21 @@ def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evalu
         schedules=(job.schedule or SEARCHED_SCHEDULES[0],),
         pruned=MappingProxyType(dict(sorted(pruned.items()))),
         evaluator=evaluator,
+    )
+    problem = Problem(model=model, cluster=cluster, job=job)
+    return clip(everything, problem, target_called(target))
+
+
+def clip(space: Space, problem: Problem, target: Target) -> Space:
+    """The space with what the target's rules keep; what they leave out is counted by rule."""
+    broken = {option: target.broken_by(problem, option) for option in space.options}
+    pruned = Counter(rule for rule in broken.values() if rule is not None)
+    return replace(
+        space,
+        target=target.label,
+        options=tuple(option for option, rule in broken.items() if rule is None),
+        template_limit=1 if target.shape.one_shape else space.template_limit,
+        pruned=MappingProxyType({**space.pruned, **dict(sorted(pruned.items()))}),
     )
 
 

@@ -1,5 +1,6 @@
 """``plan``: from a model, a cluster and a job to a placed, bounded and compared layout."""
 
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 
@@ -10,7 +11,8 @@ from costmodel.layout.rules import warnings as layout_warnings
 from costmodel.model.graph import ModelGraph
 from costmodel.problem import Problem
 from costmodel.step import EVALUATOR_VERSION, evaluate
-from planner.baselines import baselines
+from planner.baselines.baseline import Setting
+from planner.baselines.registry import compared
 from planner.bound import EXACT
 from planner.instance import Instance, layout_of
 from planner.kernels import make_ready
@@ -18,22 +20,27 @@ from planner.placement import place
 from planner.pricing import priced
 from planner.process_groups import process_groups
 from planner.ramp import bound_for
-from planner.search import Found, Scored, search
 from planner.shortfall import shortfall_of
 from planner.space import Space, declare, unusable_pools
-from planner.targets.registry import LAUNCHABLE, check_target
-from planner.values import Alternative, Effort, Plan
+from planner.target_search import Outcome, alternatives, chosen, outcomes, proved, was_cut_off
+from planner.targets.registry import ANY, LAUNCHABLE, check_target
+from planner.values import Baseline, Effort, Plan
 from planner.watch import Progress, Watch
+from planner.wishes import NO_WISHES, Wishes
+
+BASELINES_S = 60.0
+"""For baselines that search; each has limits of its own too."""
 
 
-def plan(
+def plan(  # noqa: PLR0913  the question of a user
     model: ModelGraph,
     cluster: Cluster,
     job: Job,
     *,
-    target: str = "runner",
+    target: str = LAUNCHABLE,
     time_limit_s: float = 10.0,
     progress: Progress | None = None,
+    wishes: Wishes = NO_WISHES,
 ) -> Plan:
     """The fastest layout of the declared space that the search finds, as a plan.
 
@@ -41,69 +48,74 @@ def plan(
     cut off by it says ``reproducible: false``, and has neither layout nor shortfall when no layout
     was known by then. A model that fits nowhere gives a plan with status ``infeasible`` and its
     shortfall. progress: called with the seconds spent and the step time at every improvement.
-    Raises InputError for what cannot be priced (an unknown number of a chip, an unknown target).
+    wishes: what else is asked. Raises InputError for what cannot be priced (an unknown number of
+    a chip, an unknown target).
     """
     make_ready()
     watch = Watch(limit_s=time_limit_s, progress=progress)
+    check_target(target)
     cluster.check_computes_in(job.precision)
     problem = Problem(model=model, cluster=cluster, job=job)
-    check_target(target)
-    executor = "runner" if target == LAUNCHABLE else target
-    space = declare(model, cluster, job, target=executor, evaluator=EVALUATOR_VERSION)
-    instance = priced(problem, space)
-    found = search(instance, watch)
-    best = _first_placed(cluster, instance, found)
-    if best is None:
-        return _infeasible(problem, instance, found, watch)
-    return _explained(problem, instance, found, best, watch)
+    space = declare(model, cluster, job, target=ANY, evaluator=EVALUATOR_VERSION)
+    everything = priced(problem, space)
+    tried = proved(outcomes(problem, everything, target, watch))
+    if chosen(tried).best is None:
+        return _infeasible(problem, tried, watch)
+    found = _explained(problem, tried, watch)
+    return replace(found, baselines=_baselines(problem, everything, found, wishes))
 
 
-def _first_placed(cluster: Cluster, instance: Instance, found: Found) -> Scored | None:
-    """The fastest layout whose groups pack into the nodes."""
-    for scored in found.ranked:
-        if scored.score.step_time_s == float("inf"):
-            return None
-        if place(cluster, layout_of(instance, scored.draft)) is not None:
-            return scored
-    return None
+def _baselines(
+    problem: Problem, everything: Instance, found: Plan, wishes: Wishes
+) -> tuple[Baseline, ...]:
+    """Simpler planners beside the plan; what they find is told to no search."""
+    setting = Setting(
+        problem=problem,
+        instance=everything,
+        watch=Watch(limit_s=BASELINES_S),
+        given=wishes.given,
+    )
+    return compared(setting, found.step_time_s, every=wishes.every_baseline)
 
 
-def _explained(
-    problem: Problem, instance: Instance, found: Found, best: Scored, watch: Watch
-) -> Plan:
-    layout = layout_of(instance, best.draft)
+def _explained(problem: Problem, tried: list[Outcome], watch: Watch) -> Plan:
+    best = chosen(tried)
+    assert best.best is not None
+    instance, found = best.instance, best.found
+    layout = layout_of(instance, best.best.draft)
     evaluation = evaluate(problem, layout)
     step_s = evaluation.step_time_s
-    optimal = found.optimal and best is found.best
-    bound = bound_for(instance, step_s, optimal=optimal)
-    nodes = place(problem.cluster, layout)
+    bound = bound_for(instance, step_s, optimal=found.optimal and best.best is found.best)
     return Plan(
         problem=problem,
-        target=instance.space.target,
+        target=best.target.label,
         status="optimal" if bound.gap <= EXACT else "feasible",
-        reproducible=not found.cut_off,
+        reproducible=not was_cut_off(tried),
         space=_space_document(instance.space),
         versions=versions(),
         layout=layout,
         evaluation=evaluation,
-        nodes=nodes or (),
+        nodes=place(problem.cluster, layout) or (),
         groups=process_groups(problem.cluster, layout),
         bound=bound,
-        baselines=baselines(instance, (*found.ranked, *found.outside), step_s),
-        alternatives=(Alternative(target="any", step_time_s=step_s, relative=0.0),),
-        effort=_effort(instance.space, found, watch),
-        warnings=(*_warnings(problem, found), *layout_warnings(problem, layout)),
+        baselines=(),
+        alternatives=alternatives(tried, best),
+        effort=_effort(tried, best, watch),
+        warnings=(*_warnings(problem, tried), *layout_warnings(problem, layout)),
         assumptions=assumptions_of(problem, layout),
     )
 
 
-def _infeasible(problem: Problem, instance: Instance, found: Found, watch: Watch) -> Plan:
+def _infeasible(problem: Problem, tried: list[Outcome], watch: Watch) -> Plan:
+    best = chosen(tried)
+    known = not was_cut_off(tried)
+    target = best.target.label if len(tried) == 1 else LAUNCHABLE
     return Plan(
         problem=problem,
-        target=instance.space.target,
+        target=target,
         status="infeasible",
-        reproducible=not found.cut_off,
-        space=_space_document(instance.space),
+        reproducible=known,
+        space=_space_document(best.instance.space),
         versions=versions(),
         layout=None,
         evaluation=None,
@@ -112,33 +124,33 @@ def _infeasible(problem: Problem, instance: Instance, found: Found, watch: Watch
         bound=None,
         baselines=(),
         alternatives=(),
-        effort=_effort(instance.space, found, watch),
-        shortfall=None if found.cut_off else shortfall_of(problem, instance.space),
-        warnings=_warnings(problem, found),
+        effort=_effort(tried, best, watch),
+        shortfall=shortfall_of(problem, best.instance.space, target) if known else None,
+        warnings=_warnings(problem, tried),
         assumptions=assumptions_of(problem, None),
     )
 
 
-def _warnings(problem: Problem, found: Found) -> tuple[str, ...]:
+def _warnings(problem: Problem, tried: list[Outcome]) -> tuple[str, ...]:
     cluster, precision = problem.cluster, problem.job.precision
     stopped = "the time limit ended the search; a longer one may find a faster plan"
     left_out = tuple(
         f"pool {name} is left out: {cluster.pool(name).chip.title} does not compute in {precision}"
         for name in unusable_pools(cluster, problem.job)
     )
-    return (stopped, *left_out) if found.cut_off else left_out
+    return (stopped, *left_out) if was_cut_off(tried) else left_out
 
 
 def _space_document(space: Space) -> MappingProxyType[str, object]:
     return MappingProxyType({"version": space.version, "document": space.document()})
 
 
-def _effort(space: Space, found: Found, watch: Watch) -> Effort:
+def _effort(tried: list[Outcome], best: Outcome, watch: Watch) -> Effort:
     return Effort(
         elapsed_s=watch.elapsed_s,
         first_within_1pct_s=watch.first_within(0.01),
-        evaluated=found.evaluated,
-        pruned=space.pruned,
+        evaluated=sum(o.found.evaluated for o in tried),
+        pruned=best.instance.space.pruned,
     )
 
 

@@ -18,13 +18,13 @@ from costmodel.model.graph import ModelGraph
 from costmodel.model.read import load_model, model_names
 from costmodel.problem import Problem
 from haplan_client.schema.requests import ConfigModel, GraphModel, Model, Question
-from planner.targets.registry import check_target
+from planner.targets.registry import LAUNCHABLE, check_target
 from service.collector import Collector, is_sound
 from service.sources import Sources
 
 Document = dict[str, Any]
 
-DEFAULT_TARGET = "runner"
+DEFAULT_TARGET = LAUNCHABLE
 
 
 def read_inputs(question: Question, sources: Sources, *, target: str | None = None) -> Problem:

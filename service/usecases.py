@@ -13,6 +13,7 @@ from service.documents import check_readable, read_plan_file
 from service.inputs import DEFAULT_TARGET, read_inputs, read_layout_source
 from service.outcomes import InfeasibleError, PolicyError, TimeLimitError
 from service.sources import BUNDLED_ONLY, Sources
+from service.wishes import NOTHING, Asked, read_wishes
 
 Document = dict[str, Any]
 Progress = Callable[[float, float | None], None]
@@ -25,6 +26,7 @@ def make_plan(request: PlanRequest) -> Document:
         target=request.target or DEFAULT_TARGET,
         time_limit_s=request.time_limit_s,
         sources=BUNDLED_ONLY,
+        asked=Asked(baselines=request.baselines, layout=request.layout),
     )
 
 
@@ -40,9 +42,11 @@ def plan_question(
     time_limit_s: float,
     sources: Sources,
     progress: Progress | None = None,
+    asked: Asked = NOTHING,
 ) -> Document:
     """The plan of a question, as a document."""
     problem = read_inputs(question, sources, target=target)
+    wishes = read_wishes(asked, problem, sources)
     found = planner.plan(
         problem.model,
         problem.cluster,
@@ -50,6 +54,7 @@ def plan_question(
         target=target,
         time_limit_s=time_limit_s,
         progress=progress,
+        wishes=wishes,
     )
     if found.layout is None and not found.reproducible:
         raise TimeLimitError(f"no layout was found in {time_limit_s:g} s; allow more time")

@@ -10,6 +10,7 @@ import planner.targets
 from costmodel.errors import UnknownNameError
 from planner.targets.target import Target
 
+ANY = "any"
 LAUNCHABLE = "launchable"
 """The best plan over the maintained targets."""
 

@@ -52,8 +52,17 @@ Target = Annotated[
     str,
     typer.Option(
         "--target",
-        help="What has to execute the plan: any, runner, launchable, or a framework: megatron, "
-        "flagscale, torchtitan, deepspeed, mindspeed, each also as name@version.",
+        help="What has to execute the plan: launchable (the best of the frameworks), any, runner, "
+        "megatron, flagscale, torchtitan, deepspeed or mindspeed, each also as name@version.",
+    ),
+]
+Baselines = Annotated[
+    bool, typer.Option("--baselines", help="Compare with every simpler planner that is known.")
+]
+GivenLayout = Annotated[
+    str | None,
+    typer.Option(
+        "--layout", metavar="L", help="A layout of yours to compare with: a file, or inline."
     ),
 ]
 TimeLimit = Annotated[

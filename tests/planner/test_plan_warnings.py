@@ -14,7 +14,7 @@ JOB = Job(global_batch_size=256, sequence_length=4096)
 
 def test_a_plan_warns_as_an_estimate_of_its_layout_does() -> None:
     """Chips of two vendors that sum gradients need a library that spans them."""
-    found = plan(load_model("llama3-8b"), load_cluster("ascend910b-c500-1024"), JOB)
+    found = plan(load_model("llama3-8b"), load_cluster("ascend910b-c500-1024"), JOB, target="any")
 
     assert found.layout is not None
     assert set(warnings(found.problem, found.layout)) <= set(found.warnings)

@@ -95,6 +95,10 @@ class PlanRequest(Question):
         allow_inf_nan=False,
         description="seconds that the search may take",
     )
+    baselines: bool = Field(default=False, strict=True, description="compare with every baseline")
+    layout: Source | Document | None = Field(
+        default=None, description="a layout of yours to compare with"
+    )
 
 
 class EstimateRequest(Question):

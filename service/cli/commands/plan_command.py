@@ -1,5 +1,7 @@
 """`haplan plan`: the fastest layout."""
 
+from typing import TYPE_CHECKING, Any
+
 import typer
 
 from haplan_client.schema.requests import Question
@@ -9,13 +11,32 @@ from service.cli.questions import question_of
 from service.outcomes import ExitCode
 from service.sources import Sources
 
+if TYPE_CHECKING:
+    from service.wishes import Asked
+
 EXAMPLES = """
 Examples:
 
     haplan plan llama3-70b hybrid-64 --global-batch-size 1024 --sequence-length 4096
 
     haplan plan ./config.json ./cluster.yaml --global-batch-size 512 --sequence-length 8192
+
+    haplan plan llama3-70b hybrid-64 --global-batch-size 1024 --sequence-length 4096 --baselines
 """
+
+QUESTION = (
+    "model",
+    "cluster",
+    "global_batch_size",
+    "sequence_length",
+    "precision",
+    "optimizer",
+    "micro_batch_size",
+    "schedule",
+    "recompute",
+    "target",
+)
+"""Options that make the question itself."""
 
 
 def register(app: typer.Typer) -> None:
@@ -33,8 +54,10 @@ def plan_command(
     micro_batch_size: options.MicroBatchSize = "auto",
     schedule: options.Schedule = "auto",
     recompute: options.Recompute = "auto",
-    target: options.Target = "runner",
+    target: options.Target = "launchable",
     time_limit: options.TimeLimit = 10.0,
+    baselines: options.Baselines = False,
+    layout: options.GivenLayout = None,
     as_family: options.AsFamily = None,
     profiles: own_options.Profiles = None,
     software: own_options.Software = "auto",
@@ -45,28 +68,21 @@ def plan_command(
 
     Exit code 3 says that no layout fits, 4 that the time limit came before any plan.
     """
+    given: dict[str, Any] = dict(locals())
     from service.cli.text.plan_text import show_plan
+    from service.wishes import Asked
 
     sources = Sources(as_family=as_family, profiles=profiles, software=software)
-    question = question_of(
-        model,
-        cluster,
-        global_batch_size=global_batch_size,
-        sequence_length=sequence_length,
-        precision=precision,
-        optimizer=optimizer,
-        micro_batch_size=micro_batch_size,
-        schedule=schedule,
-        recompute=recompute,
-        sources=sources,
-        target=target,
-    )
-    document = planned(question, target, time_limit, sources)
+    question = question_of(**{name: given[name] for name in QUESTION}, sources=sources)
+    asked = Asked(baselines=baselines, layout=layout)
+    document = planned(question, asked, target, time_limit, sources)
     emit(document, show_plan, output_format=output_format, path=output)
     return ExitCode.INFEASIBLE if document["status"] == "infeasible" else ExitCode.OK
 
 
-def planned(question: Question, target: str, time_limit_s: float, sources: Sources) -> Document:
+def planned(
+    question: Question, asked: "Asked", target: str, time_limit_s: float, sources: Sources
+) -> Document:
     """The plan; a person who watches sees how the search goes."""
     from service.cli.text.plan_text import progress_text
     from service.usecases import plan_question
@@ -77,5 +93,6 @@ def planned(question: Question, target: str, time_limit_s: float, sources: Sourc
             target=target,
             time_limit_s=time_limit_s,
             sources=sources,
+            asked=asked,
             progress=lambda elapsed_s, best_s: say(progress_text(elapsed_s, time_limit_s, best_s)),
         )

@@ -80,6 +80,7 @@ def result_facts(plan: Document) -> list[tuple[str, str]]:
     interval = prediction.get("interval_s")
     spread = f"  (90 %: {seconds(interval[0])} to {seconds(interval[1])})" if interval else ""
     return [
+        ("target", plan["target"]),
         ("step time", seconds(prediction["step_time_s"]) + spread),
         ("throughput", f"{prediction['tokens_per_s']:,.0f} tokens/s"),
         (

@@ -1,0 +1,1 @@
+"""What simpler planners would do on the same cluster: one file each, found by walking."""

@@ -1,0 +1,196 @@
+"""Searches the space of one target, or of all maintained ones, on one table of prices."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from costmodel.problem import Problem
+from planner.chain_meshes import search_chain_meshes
+from planner.exact import prove
+from planner.improvement import improve
+from planner.instance import Draft, Instance, Score, layout_of, shapes_of
+from planner.mesh_search import THOROUGH, Effort, pool_orders, search_meshes, vendor_groups
+from planner.placement import place
+from planner.pricing import clipped
+from planner.search import Found, Scored, search
+from planner.space import clip
+from planner.targets.registry import ANY, LAUNCHABLE, maintained_targets, target_called
+from planner.targets.target import Target
+from planner.values import Alternative
+from planner.watch import Watch
+
+MESH, CHAIN = "mesh", "chain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the search of a target's space gave; ``best`` is its fastest layout with a place."""
+
+    target: Target
+    instance: Instance
+    found: Found
+    best: Scored | None
+
+    @property
+    def step_time_s(self) -> float:
+        """Of the best layout; infinite when nothing fits."""
+        return self.best.score.step_time_s if self.best else float("inf")
+
+
+def outcomes(problem: Problem, everything: Instance, target: str, watch: Watch) -> list[Outcome]:
+    """The searches that a target asks for, quickest first.
+
+    everything: the instance of the target ``any``, whose table all others share. ``launchable`` is
+    every maintained target and, last, ``any`` with the time that is left.
+    """
+    if target != LAUNCHABLE:
+        return [outcome(problem, everything, target_called(target), watch)]
+    found = [_shared(problem, everything, each, watch) for each in _by_effort()]
+    rest = Watch(limit_s=max(0.0, watch.limit_s - watch.elapsed_s))
+    return [*found, outcome(problem, everything, target_called(ANY), rest)]
+
+
+def _by_effort() -> list[Target]:
+    """Maintained targets, those with one set of degrees first."""
+    return sorted(maintained_targets(), key=lambda t: (not _one_mesh(t), t.label))
+
+
+MESH_SHARE, CHAIN_SHARE = 0.2, 0.7
+"""Of the time that is left, for one of the targets behind ``launchable``."""
+
+
+def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
+    """One of several searches: it gets a share of the time; what it finds is told to ``watch``."""
+    left = max(0.0, watch.limit_s - watch.elapsed_s)
+    share = MESH_SHARE if _one_mesh(target) else CHAIN_SHARE
+    own = Watch(limit_s=share * left, progress=lambda _, step_s: watch.saw(step_s))
+    return outcome(problem, everything, target, own)
+
+
+def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
+    """The search of one target's space."""
+    instance = clipped(everything, problem, clip(everything.space, problem, target))
+    found = _search(problem, instance, target, watch)
+    return Outcome(
+        target=target, instance=instance, found=found, best=_first_placed(problem, instance, found)
+    )
+
+
+def _search(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
+    if not instance.space.options:
+        return Found(ranked=(), evaluated=0, optimal=False, cut_off=False)
+    if _one_mesh(target):
+        groups = vendor_groups(problem.cluster, instance.space.pools)
+        orders = [order for group in groups for order in pool_orders(instance, group)]
+        even = target.shape.even_split
+        return _found(_meshes(instance, orders, watch, even=even), MESH, watch)
+    if target.shape.one_shape:
+        return _found(search_chain_meshes(instance, watch), CHAIN, watch)
+    return _whole(instance, watch)
+
+
+def _whole(instance: Instance, watch: Watch) -> Found:
+    """The search of a space without a shape, beside those of its most usual parts.
+
+    Meshes may share a stage between pools, which neither chains nor mixes do.
+    """
+    pools = tuple(range(len(instance.chips)))
+    share = Watch(limit_s=MESH_SHARE * watch.limit_s)
+    effort = Effort(scored=24, improved=1)
+    orders = pool_orders(instance, pools)
+    usual = _meshes(instance, orders, share, even=False, effort=effort)
+    limit = instance.space.template_limit
+    within = [(draft, score) for draft, score in usual if shapes_of(draft) <= limit][:1]
+    for _, score in within:
+        watch.saw(score.step_time_s)
+    found = search(instance, watch)
+    free = replace(instance, largest_zero=3)
+    polished = [improve(free, draft, score, watch)[:2] for draft, score in within if _fits(score)]
+    added = _found([*within, *polished], MESH, watch)
+    ranked = sorted((*found.ranked, *added.ranked), key=lambda s: s.rank)
+    optimal = found.optimal and ranked[0].rank >= found.ranked[0].rank
+    return replace(
+        found,
+        ranked=tuple(ranked),
+        evaluated=found.evaluated + len(usual) + len(added.ranked),
+        optimal=optimal,
+    )
+
+
+def _meshes(
+    instance: Instance,
+    orders: list[tuple[int, ...]],
+    watch: Watch,
+    *,
+    even: bool,
+    effort: Effort = THOROUGH,
+) -> list[tuple[Draft, Score]]:
+    """Meshes; with ZeRO 2 and 3, which cost traffic every micro-batch, when nothing else fits."""
+    found = search_meshes(instance, orders, watch, even=even, effort=effort)
+    if found and _fits(found[0][1]):
+        return found
+    sharded = replace(instance, largest_zero=3)
+    return search_meshes(sharded, orders, watch, even=even, effort=effort)
+
+
+def _fits(score: Score) -> bool:
+    return score.step_time_s < float("inf")
+
+
+def _one_mesh(target: Target) -> bool:
+    return "tp" in target.shape.equal
+
+
+def _found(results: Iterable[tuple[Draft, Score]], family: str, watch: Watch) -> Found:
+    ranked = [Scored(draft=draft, score=score, family=family) for draft, score in results]
+    return Found(
+        ranked=tuple(ranked), evaluated=len(ranked), optimal=False, cut_off=watch.expired()
+    )
+
+
+def _first_placed(problem: Problem, instance: Instance, found: Found) -> Scored | None:
+    """The fastest layout whose groups pack into the nodes."""
+    for scored in found.ranked:
+        if not scored.fits:
+            return None
+        if place(problem.cluster, layout_of(instance, scored.draft)) is not None:
+            return scored
+    return None
+
+
+def chosen(tried: list[Outcome]) -> Outcome:
+    """The fastest; of several tries ``any`` is for comparison only."""
+    launchable = [o for o in tried if o.target.maintained] if len(tried) > 1 else tried
+    return min(launchable, key=lambda o: (o.step_time_s, o.target.label))
+
+
+def proved(tried: list[Outcome]) -> list[Outcome]:
+    """The outcomes with the chosen one after an enumeration of its space, where that is small."""
+    best = chosen(tried)
+    if best.best is None or best.found.optimal:
+        return tried
+    proof = prove(best.instance, best.best.draft, best.step_time_s)
+    if not proof.complete or proof.draft is None:
+        return tried
+    score = best.instance.evaluate(layout_of(best.instance, proof.draft))
+    first = Scored(draft=proof.draft, score=score, family="enumeration")
+    found = replace(best.found, ranked=(first, *best.found.ranked), optimal=True)
+    return [replace(o, found=found, best=first) if o is best else o for o in tried]
+
+
+def was_cut_off(tried: list[Outcome]) -> bool:
+    """Whether the clock ended a search that the plan may come from."""
+    return any(o.found.cut_off for o in tried if len(tried) == 1 or o.target.maintained)
+
+
+def alternatives(tried: list[Outcome], best: Outcome) -> tuple[Alternative, ...]:
+    """Step times of the other targets that fit; every layout of theirs is one of ``any``."""
+    if len(tried) == 1:
+        return ()
+    least = min(o.step_time_s for o in tried)
+    times = {o.target.label: o.step_time_s for o in tried if o.target.name != best.target.name}
+    times[ANY] = least
+    return tuple(
+        Alternative(target=label, step_time_s=s, relative=s / best.step_time_s - 1.0)
+        for label, s in sorted(times.items(), key=lambda pair: (pair[1], pair[0]))
+        if s < float("inf")
+    )

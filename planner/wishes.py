@@ -1,0 +1,20 @@
+"""What is asked of a plan beside model, cluster and job."""
+
+from dataclasses import dataclass
+
+from costmodel.layout.values import Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """Further wishes.
+
+    every_baseline: compare with all baselines, not only those that go with every plan.
+    given: a layout to compare with.
+    """
+
+    every_baseline: bool = False
+    given: Layout | None = None
+
+
+NO_WISHES = Wishes()
