@@ -111,7 +111,9 @@ def _links(measured: Measurements, subject: Subject) -> list[Profile]:
         profiles.append(link_profile(inside, Setting(link=link, scale_up=True), source))
     if across:
         link = load_link(subject.scale_out or "", class_defaults=True)
-        setting = Setting(link=link, scale_up=False, nics=subject.nics or 1)
+        up = _scale_up(subject)
+        within = load_link(up, class_defaults=True) if up else None
+        setting = Setting(link=link, scale_up=False, nics=subject.nics or 1, inside=within)
         profiles.append(link_profile(across, setting, source))
     return profiles
 

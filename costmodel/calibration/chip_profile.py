@@ -23,7 +23,14 @@ from costmodel.hardware.values import PRECISIONS, Chip
 
 Document = dict[str, Any]
 
-FIELDS = ("memory", "memory_bandwidth", "memory_fraction", "peak", "matmul_fraction")
+FIELDS = (
+    "memory",
+    "memory_bandwidth",
+    "memory_fraction",
+    "peak",
+    "matmul_fraction",
+    "attention_fraction",
+)
 
 ABOVE = 1.05
 """A rate above this multiple of the published peak is refused: clocks do not vary by more."""

@@ -170,7 +170,7 @@ def _check(fit: LinkFit, setting: Setting, points: Sequence[CollectivePoint]) ->
 def _remarks(fit: LinkFit, points: int) -> tuple[str, ...]:
     remarks = [CONVENTION]
     if fit.used < points:
-        remarks.append(f"fitted to the {fit.used} of {points} points from 1 MiB on")
+        remarks.append(f"fitted to the {fit.used} of {points} points from 4 MiB on")
     if fit.latency is None:
         remarks.append("latency stays as it was: too few small messages tell it")
     return tuple(remarks)

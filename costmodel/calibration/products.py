@@ -19,7 +19,7 @@ from costmodel.calibration.measurements import (
     Residuals,
     StreamPoint,
 )
-from costmodel.calibration.robust import Guess, fitted, residuals_of
+from costmodel.calibration.robust import SIGMA, Guess, fitted, residuals_of
 from costmodel.stage.local import OPERAND_BYTES
 
 FloatArray = NDArray[np.float64]
@@ -140,7 +140,8 @@ def _fitted(
 
 def _best(rate: FloatArray) -> Number:
     top = np.sort(rate)[-TOP:]
-    return Number(value=float(top[-1]), relative_sd=float(np.log(top).std()), points=int(rate.size))
+    scatter = float(np.log(top).std()) if len(top) == TOP else SIGMA
+    return Number(value=float(top[-1]), relative_sd=scatter, points=int(rate.size))
 
 
 def _number(log_value: float, deviation: float, points: int) -> Number:

@@ -12,13 +12,16 @@ from costmodel.calibration.stack import StackFit, fit_stack, moved_constants, us
 from costmodel.calibration.write import MOVED
 from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
 from costmodel.errors import InputError
-from costmodel.hardware.values import ATTENTION_SHARE, Chip
+from costmodel.hardware.values import ATTENTION_KERNELS, ATTENTION_SHARE, Chip
 from costmodel.software.read import profile_names, software_profile
 
 Document = dict[str, Any]
 
 TELLING = 0.5
 """A constant is stated where the points bring the deviation of its logarithm below it."""
+
+MOST_ATTENTION = 1.5
+"""A share above it says that products and attention were not measured under like conditions."""
 
 
 def stack_profile(measured: Measurements, name: str) -> Profile:
@@ -62,6 +65,7 @@ def kernel_profile(measured: Measurements, name: str, chip: Chip | None) -> Prof
     """The constants of products and attention, from kernels measured alone."""
     numbers: dict[str, Stated] = {}
     residuals: dict[str, Residuals] = {}
+    remarks = ["from kernels measured alone; measured cases say what training makes of them"]
     gemms = fits_by_precision(measured.gemms)
     if gemms:
         fit = max(gemms.values(), key=lambda one: one.best.points)
@@ -77,7 +81,10 @@ def kernel_profile(measured: Measurements, name: str, chip: Chip | None) -> Prof
             share = Number(
                 value=rate.value / best, relative_sd=rate.relative_sd, points=rate.points
             )
-            _state(numbers, "attention", share)
+            if share.value <= MOST_ATTENTION:
+                _state(numbers, "attention", share)
+            else:
+                remarks.append(f"attention at {share.value:.2g} of its expected rate is not stated")
         residuals["attention"] = attention.residuals
     rows = len(measured.gemms) + len(measured.attention)
     return Profile(
@@ -87,15 +94,20 @@ def kernel_profile(measured: Measurements, name: str, chip: Chip | None) -> Prof
         numbers=tuple(numbers.values()),
         kept=_kept(numbers),
         residuals=residuals,
-        remarks=("from kernels measured alone; measured cases say what training makes of them",),
+        remarks=tuple(remarks),
     )
 
 
 def _attention_flop_per_s(measured: Measurements, chip: Chip | None) -> float | None:
-    """What the best attention kernels of the chip reach: a share of the best products' rate."""
+    """What the cost model takes the chip's attention kernels to reach: what its sheet says, or a
+    share of the best products' rate."""
+    kernel = ATTENTION_KERNELS[0 if DEFAULT_EFFICIENCY.vendor_attention else 1]
+    fraction = chip.attention_fraction.get(kernel) if chip else None
+    peak = chip.peak_flop_per_s.get(measured.attention[0].precision) if chip else None
+    if fraction and peak:
+        return fraction * peak
     best = _matmul_flop_per_s(measured, chip)
-    share = ATTENTION_SHARE if chip is None else chip.attention_share("vendor")
-    return None if best is None else best * share
+    return None if best is None else best * ATTENTION_SHARE
 
 
 def _matmul_flop_per_s(measured: Measurements, chip: Chip | None) -> float | None:

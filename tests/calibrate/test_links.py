@@ -15,8 +15,8 @@ from costmodel.calibration.links import (
     Setting,
     chosen,
     fit_link,
+    group_terms,
     log_seconds,
-    unit_rate,
 )
 from costmodel.calibration.measurements import CollectivePoint
 from costmodel.errors import InputError
@@ -42,8 +42,8 @@ def curve(
 ) -> list[CollectivePoint]:
     """What the cost model predicts with this efficiency and latency."""
     bare = [point(op, ranks, size, 1.0, nodes) for size in SIZES]
-    rates = np.array([share * unit_rate(one, setting) for one in bare])
-    times = np.exp(log_seconds(bare, rates, latency_s))
+    rates, steady_s, hops = np.array([group_terms(one, setting) for one in bare]).T
+    times = np.exp(log_seconds(bare, share * rates, steady_s + latency_s * hops))
     return [
         point(op, ranks, one.payload_bytes, float(t), nodes)
         for one, t in zip(bare, times, strict=True)
@@ -65,7 +65,8 @@ def test_a_known_curve_is_found_again(
     assert fit.efficiency[op].value == pytest.approx(share, rel=0.02)
     assert fit.residuals.p90 < 0.05
     if fit.latency is not None:
-        assert fit.latency.value == pytest.approx(latency_us * 1e-6, rel=0.25)
+        away = abs(np.log(fit.latency.value / (latency_us * 1e-6)))
+        assert away < max(0.1, 2.5 * fit.latency.relative_sd)
 
 
 def test_collectives_share_the_latency_of_their_link() -> None:
@@ -86,7 +87,7 @@ def test_a_group_over_the_network_has_the_nics_of_its_node() -> None:
     """Eight 400 Gb/s NICs for eight chips: a ring moves 8 x 50 GB/s over every node."""
     one = point(Collective.ALL_REDUCE, 16, 1e9, 1.0, nodes=2)
 
-    assert unit_rate(one, ACROSS) == pytest.approx(8 * ACROSS.link.bytes_per_s)
+    assert group_terms(one, ACROSS)[0] == pytest.approx(8 * ACROSS.link.bytes_per_s)
 
 
 def test_a_single_large_message_gives_a_bandwidth_and_no_latency() -> None:
@@ -119,7 +120,7 @@ def test_small_messages_are_left_out_only_where_large_ones_are_enough() -> None:
     ("file", "setting", "op", "reached", "tolerance"),
     [
         ("h100_8_all_reduce.txt", INSIDE, Collective.ALL_REDUCE, 479.9e9, 0.08),
-        ("polaris_8_all_reduce.txt", None, Collective.ALL_REDUCE, 36.81e9, 0.03),
+        ("polaris_8_all_reduce.txt", None, Collective.ALL_REDUCE, 36.81e9, 0.05),
         ("polaris_8_all_gather.txt", None, Collective.ALL_GATHER, 36.41e9, 0.06),
         ("polaris_8_alltoall.txt", None, Collective.ALL_TO_ALL, 9.36e9, 0.25),
     ],
@@ -128,7 +129,8 @@ def test_published_curves_end_where_they_were_measured(
     file: str, setting: Setting | None, op: Collective, reached: float, tolerance: float
 ) -> None:
     """The bandwidth of large messages, against the largest one; the all-to-all slows with size."""
-    slingshot = Setting(link=load_link("slingshot-200g"), scale_up=False, nics=2)
+    up = load_link("nvlink3")
+    slingshot = Setting(link=load_link("slingshot-200g"), scale_up=False, nics=2, inside=up)
     points = read_measurements([SAMPLES / file]).collectives
     fit = fit_link(points, setting or slingshot)
 

@@ -18,6 +18,7 @@ from costmodel.calibration.measurements import (
 )
 from costmodel.calibration.products import fit_attention, fit_gemms, fit_streams
 from costmodel.calibration.software_profile import kernel_profile
+from costmodel.efficiency import DEFAULT_EFFICIENCY
 from costmodel.errors import InputError
 from costmodel.hardware.read import load_chip
 
@@ -121,6 +122,27 @@ def test_attention_is_found_again(rate: float, half: float) -> None:
 
     assert fit.rate.value == pytest.approx(rate, rel=0.03)
     assert fit.half_length.value == pytest.approx(half, rel=0.1)
+
+
+def test_the_attention_constant_is_what_the_cost_model_multiplies() -> None:
+    """Sheet's share of the peak, times the constant, is the rate at infinite length again."""
+    h100 = load_chip("nvidia-h100-sxm-80g")
+    points = tuple(attention(length, 4e14 * length / (length + 300.0)) for length in LENGTHS)
+    entries = kernel_profile(Measurements(attention=points), "ours", h100).document["efficiency"]
+    kernel = "vendor" if DEFAULT_EFFICIENCY.vendor_attention else "portable"
+    sheet = (h100.attention_fraction[kernel] or 0.0) * h100.peak("bf16")
+
+    assert entries["attention"]["value"] * sheet == pytest.approx(4e14, rel=0.03)
+    assert entries["attention_half_length"]["value"] == pytest.approx(300.0, rel=0.1)
+
+
+def test_attention_faster_than_it_can_be_is_not_stated() -> None:
+    points = tuple(attention(length, 5e15) for length in LENGTHS)
+    chip = load_chip("nvidia-h100-sxm-80g")
+    profile = kernel_profile(Measurements(attention=points), "ours", chip)
+
+    assert "attention" not in profile.document["efficiency"]
+    assert "is not stated" in " ".join(profile.remarks)
 
 
 def test_kernels_alone_give_constants_of_products() -> None:

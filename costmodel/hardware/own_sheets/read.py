@@ -124,10 +124,12 @@ def _quantities(sheet: ChipSheet | LinkSheet) -> list[tuple[str, Sourced, Dimens
         ]
     peaks = [(f"peak/{p}", number, Dimension.FLOP_PER_S) for p, number in sheet.peak.items()]
     shares = [(f"matmul_fraction/{p}", number, None) for p, number in sheet.matmul_fraction.items()]
+    kernels = [(f"attention_fraction/{k}", n, None) for k, n in sheet.attention_fraction.items()]
     return [
         ("memory", sheet.memory, Dimension.BYTES),
         ("memory_bandwidth", sheet.memory_bandwidth, Dimension.BYTES_PER_S),
         ("memory_fraction", sheet.memory_fraction, None),
         *peaks,
         *shares,
+        *kernels,
     ]
