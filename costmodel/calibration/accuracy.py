@@ -11,6 +11,7 @@ from costmodel.calibration.case import Case
 from costmodel.calibration.score import Scored, Skipped, score_all
 from costmodel.software.intervals import relative_half_width
 from costmodel.software.read import profile_names
+from costmodel.software.values import Efficiency
 
 Document = dict[str, Any]
 
@@ -45,9 +46,11 @@ class Row:
         return 1.0 / (1.0 + self.half_width) <= ratio <= 1.0 + self.half_width
 
 
-def accuracy(cases: Iterable[Case], *, min_quality: str = "B") -> Document:
-    """The whole document."""
-    scored, skipped = score_all(cases, min_quality=min_quality)
+def accuracy(
+    cases: Iterable[Case], *, min_quality: str = "B", efficiency: Efficiency | None = None
+) -> Document:
+    """The whole document. efficiency: constants for all cases, else those of each one's stack."""
+    scored, skipped = score_all(cases, min_quality=min_quality, efficiency=efficiency)
     return accuracy_document([row_of(found) for found in scored], skipped)
 
 

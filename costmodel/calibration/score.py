@@ -72,9 +72,12 @@ def scored(case: Case, prepared: Prepared, efficiency: Efficiency | None = None)
 
 
 def score_all(
-    cases: Iterable[Case], *, min_quality: str = "B"
+    cases: Iterable[Case], *, min_quality: str = "B", efficiency: Efficiency | None = None
 ) -> tuple[list[Scored], list[Skipped]]:
-    """Scores every case of at least this quality; the others are skipped by name."""
+    """Scores every case of at least this quality; the others are skipped by name.
+
+    efficiency: constants for all of them, else those of each case's stack.
+    """
     good = QUALITIES[: QUALITIES.index(min_quality) + 1]
     found: list[Scored] = []
     skipped: list[Skipped] = []
@@ -82,7 +85,7 @@ def score_all(
         if case.quality not in good:
             skipped.append(Skipped(case=case, reason=f"quality {case.quality}"))
             continue
-        result = score(case)
+        result = score(case, efficiency)
         if isinstance(result, Scored):
             found.append(result)
         else:

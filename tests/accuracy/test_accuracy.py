@@ -99,6 +99,24 @@ def test_a_folder_is_scored_and_nothing_is_refused(
     assert "one.jsonl:1" in capsys.readouterr().err
 
 
+def test_all_rows_can_be_scored_with_one_profile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Korthikanti et al. with products at half of their rate: predicted slower than measured."""
+    profile = tmp_path / "slow.yaml"
+    profile.write_text("efficiency: {gemm: {value: 0.4}}\n")
+    files = [str(path) for path in BUNDLED if "korthikanti" in path.name]
+    found: list[float] = []
+    for own in ([], ["--software", str(profile)], ["--software", "torchtitan"]):
+        assert run(["accuracy", *files, *own, "--format", "json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["time"]["bias"])
+
+    assert found[1] > found[0] + 0.3
+    assert found[2] != found[0]
+    assert run(["accuracy", *files, "--software", "nomad"]) == 2
+    assert "--software" in capsys.readouterr().err
+
+
 def test_an_unknown_quality_is_refused() -> None:
     assert check_quality("a") == "A"
     with pytest.raises(InputError, match="one of A, B, C"):

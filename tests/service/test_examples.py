@@ -64,6 +64,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(samples / "polaris_8_all_reduce.txt", path / "two_nodes")
     calibrate = ["calibrate", str(path / "gemm.csv"), "--chip", "nvidia-h100-sxm-80g"]
     assert run([*calibrate, "--into", str(path / "profiles")]) == 0
+    stack = "efficiency: {gemm: {value: 0.8}}\n"
+    (path / "our-stack.yaml").write_text(stack, encoding="utf-8")
     (path / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
     cluster = json.dumps(dict(load_cluster("hybrid-64").document))
     (path / "cluster.yaml").write_text(cluster, encoding="utf-8")
