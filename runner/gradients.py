@@ -144,14 +144,13 @@ class GradientSums:
         for flat in self._at_least(3):
             flat.gather()
 
-    def after(self, *, backward: bool) -> None:
+    def after(self) -> None:
         """After a forward or a backward."""
         for flat in self._at_least(3):
             flat.release()
-        if backward:
-            self._round()
 
-    def _round(self) -> None:
+    def summed(self) -> None:
+        """When a micro-batch's gradients are all there: one round."""
         for flat in self._at_least(2):
             if flat.wanted.rounds > self.rounds:
                 flat.accumulate()
@@ -163,5 +162,5 @@ class GradientSums:
     def finish(self) -> tuple[Synced, ...]:
         """Rounds that longer pipelines still have, then the update of every group."""
         while any(flat.wanted.rounds > self.rounds for flat in self._at_least(2)):
-            self._round()
+            self.summed()
         return tuple(flat.finish() for flat in self.flat)

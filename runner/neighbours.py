@@ -14,7 +14,7 @@ from costmodel.layout.ranks import Rank, stage_ranks
 from costmodel.model.graph import ModelGraph
 from runner.boundary import Boundary, Side
 from runner.recorder import Recorder
-from runner.schedule import Pass
+from runner.schedule import WEIGHT, Pass
 from runner.task import Task
 
 
@@ -80,6 +80,8 @@ class Neighbours:
             boundary.finish()
 
     def _hop(self, now: Pass, *, incoming: bool) -> _Hop | None:
+        if now.part == WEIGHT:
+            return None
         chunk = now.chunk * self.depth + self.me.stage
         other = chunk + (1 if incoming is now.backward else -1)
         if not 0 <= other < self.depth * self.chunks:

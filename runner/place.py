@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from costmodel.model.graph import Block, Op
+from runner.apart import Later, Product, product
 from runner.groups import Mesh
 from runner.regather import Regather
 
@@ -22,6 +23,7 @@ class Place:
     ids, targets: token ids of the cp chunk and what follows them, shape (sequences, tokens).
     memory: where gathers are registered that the backward repeats; None keeps their outputs.
     selective: activation functions inside an op are recomputed in the backward.
+    later: where products leave their weight gradients; None has them in the backward.
     """
 
     block: Block
@@ -33,10 +35,15 @@ class Place:
     targets: Tensor
     memory: Regather | None = None
     selective: bool = False
+    later: Later | None = None
 
     def positions_of(self, op: Op) -> Tensor:
         """Positions of the tokens that the op sees."""
         return self.positions if op.tp_dims else self.stream_positions
+
+    def product(self, function: Product, x: Tensor, weight: Tensor) -> Tensor:
+        """``function(x, weight)``, its weight gradient now or later."""
+        return product(function, x, weight, self.later)
 
     def dims(self, tensor: str) -> tuple[str, ...]:
         """Feature dimensions of a tensor of the block."""

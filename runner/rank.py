@@ -16,7 +16,7 @@ from runner.gradients import GradientSums, Held, Synced, shares_of
 from runner.groups import GroupMaker, needed_groups
 from runner.neighbours import Neighbours
 from runner.recorder import Label, Recorder
-from runner.schedule import SCHEDULES
+from runner.schedule import SCHEDULES, WEIGHT, WHOLE
 from runner.stage import StageProgram
 from runner.task import Task
 from runner.typed import dist
@@ -69,11 +69,17 @@ def _run_schedule(
         len(pipeline.stages), program.me.stage, pipeline.microbatches, schedule.virtual_stages
     )
     for now in passes:
+        if now.part == WEIGHT:
+            program.weights_later(now.microbatch, now.chunk)
+            sums.summed()
+            continue
         arrived = neighbours.receive(now)
         sums.before()
         run = program.backward if now.backward else program.forward
         neighbours.send(now, run(now.microbatch, now.chunk, arrived))
-        sums.after(backward=now.backward)
+        sums.after()
+        if now.backward and now.part == WHOLE:
+            sums.summed()
     neighbours.finish()
 
 

@@ -7,17 +7,25 @@ chunks per stage.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+WHOLE, INPUT, WEIGHT = "whole", "input", "weight"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """One forward or backward: ``chunk`` counts the stage's own chunks."""
+    """One forward or backward: ``chunk`` counts the stage's own chunks.
+
+    part: of a backward, ``whole``, or only what other stages wait for (``input``) or the rest
+    (``weight``).
+    """
 
     backward: bool
     microbatch: int
     chunk: int = 0
+    part: str = WHOLE
 
 
 def one_f_one_b(stages: int, stage: int, microbatches: int, chunks: int) -> Iterator[Pass]:
@@ -68,8 +76,26 @@ def interleaved(stages: int, stage: int, microbatches: int, chunks: int) -> Iter
     yield from backwards[len(order) - warm_up :]
 
 
+def zero_bubble(stages: int, stage: int, microbatches: int, chunks: int) -> Iterator[Pass]:
+    """1F1B whose stage i runs weight gradients i backwards late (ZB-H1, arXiv 2401.10241)."""
+    put_off: deque[int] = deque()
+    for now in one_f_one_b(stages, stage, microbatches, chunks):
+        if not now.backward:
+            yield now
+            continue
+        yield replace(now, part=INPUT)
+        put_off.append(now.microbatch)
+        if len(put_off) > stage:
+            yield Pass(backward=True, microbatch=put_off.popleft(), part=WEIGHT)
+    for index in put_off:
+        yield Pass(backward=True, microbatch=index, part=WEIGHT)
+
+
 SCHEDULES: dict[str, Callable[[int, int, int, int], Iterator[Pass]]] = {
     "1f1b": one_f_one_b,
     "gpipe": gpipe,
     "interleaved": interleaved,
+    "zero-bubble": zero_bubble,
 }
+SPLIT = frozenset({"zero-bubble"})
+"""Schedules that run weight gradients as passes of their own."""

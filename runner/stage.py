@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -20,11 +20,13 @@ from costmodel.layout.instances import (
 from costmodel.layout.ranks import Rank
 from costmodel.layout.shards import Box, weight_box
 from costmodel.model.graph import Op, Weight
+from runner.apart import Later
 from runner.batch import Batch, first_sequence, token_range
 from runner.block import BlockProgram, OpWeights
 from runner.groups import Mesh
 from runner.place import Place
 from runner.regather import Regather
+from runner.schedule import SPLIT
 from runner.tape import Result, Tape, record
 from runner.task import Task
 from runner.typed import numbers
@@ -45,9 +47,9 @@ class Piece:
 class Flight:
     """A micro-batch between its forward and its backward."""
 
-    spine: list[Tape]
-    head: list[Tape]
-    depth: list[Tape]
+    spine: list[Tape] = field(default_factory=list[Tape])
+    head: list[Tape] = field(default_factory=list[Tape])
+    depth: list[Tape] = field(default_factory=list[Tape])
 
 
 class StageProgram:
@@ -66,6 +68,7 @@ class StageProgram:
         self.boxes: dict[str, Box] = {}
         self.losses: dict[int, float] = {}
         self.flights: dict[tuple[int, int], Flight] = {}
+        self.later: dict[tuple[int, int], Later] = {}
         pieces = [self._piece(i) for i in stage_instances(task.graph, self.stage)]
         self.pieces = [p for p in pieces if not self._skipped(p.instance)]
 
@@ -111,7 +114,7 @@ class StageProgram:
 
     def forward(self, microbatch: int, chunk: int, x: Tensor | None) -> Tensor | None:
         """Runs one of the stage's chunks; returns what the next chunk gets."""
-        flight = self.flights[microbatch, chunk] = Flight([], [], [])
+        flight = self.flights[microbatch, chunk] = Flight()
         for piece in self._part(chunk, spine=True):
             (x, _), tape = self._record(piece, microbatch, x)
             flight.spine.append(tape)
@@ -163,7 +166,14 @@ class StageProgram:
             targets=targets,
             memory=memory,
             selective=self.option.recompute == "selective" and piece.instance.part == LAYER,
+            later=self._later(microbatch, piece.chunk),
         )
+
+    def _later(self, microbatch: int, chunk: int) -> Later | None:
+        """Where a chunk's products leave weight gradients, if the schedule has them apart."""
+        if self.task.layout.schedule.kind not in SPLIT:
+            return None
+        return self.later.setdefault((microbatch, chunk), [])
 
     @property
     def loss_weight(self) -> float:
@@ -184,6 +194,11 @@ class StageProgram:
             if tapes:
                 grad = _add(grad, _unwind(tapes, None))
         return _unwind(flight.spine, grad)
+
+    def weights_later(self, microbatch: int, chunk: int) -> None:
+        """Computes and adds the weight gradients that the backward of a chunk left."""
+        for add in self.later.pop((microbatch, chunk)):
+            add()
 
 
 def _unwind(tapes: list[Tape], grad: Tensor | None) -> Tensor | None:

@@ -36,6 +36,13 @@ def numbers(tensor: Tensor) -> list[float]:
     return [float(value) for value in tensor]
 
 
+def gradient(result: Tensor, leaf: Tensor, grad: Tensor) -> Tensor:
+    """The gradient of one leaf, where ``grad`` is that of the result."""
+    whole: Any = torch.autograd
+    (found,) = whole.grad(result, leaf, grad)
+    return found
+
+
 def backward(total: Tensor) -> None:
     """Adds gradients to the leaves below a scalar."""
     scalar: Any = total

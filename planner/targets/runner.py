@@ -8,7 +8,8 @@ from costmodel.layout.values import Layout
 from costmodel.problem import Problem
 from planner.targets.target import Rule, Target
 
-EXECUTED_SCHEDULES = ("1f1b", "gpipe", "interleaved")
+ZERO_BUBBLE = "zero-bubble"
+EXECUTED_SCHEDULES = ("1f1b", "gpipe", "interleaved", ZERO_BUBBLE)
 
 
 def _known_schedule(layout: Layout) -> Iterator[Violation]:
@@ -37,11 +38,12 @@ def _weights_in_step(layout: Layout) -> Iterator[Violation]:
     if all(stage.option.zero < 3 for p in layout.pipelines for stage in p.stages):
         return
     for segment in segments(layout):
-        orders: set[tuple[int, int]] = set()
+        orders: set[tuple[int, int, int]] = set()
         for p, s in segment.holders:
             pipeline = layout.pipelines[p]
             if pipeline.stages[s].option.zero == 3:
-                orders.add((len(pipeline.stages) - s, pipeline.microbatches))
+                put_off = s if layout.schedule.kind == ZERO_BUBBLE else 0
+                orders.add((len(pipeline.stages) - s, put_off, pipeline.microbatches))
         if len(orders) > 1:
             p, s = segment.holders[0]
             rule = "ZeRO 3 over stages that run their micro-batches in different orders"
@@ -73,7 +75,11 @@ TARGET = Target(
     title="the executor of haplan, torch on CPU processes",
     source="runner/",
     rules=(
-        _rule("schedule", "The schedule is 1f1b, gpipe or interleaved.", _known_schedule),
+        _rule(
+            "schedule",
+            "The schedule is 1f1b, gpipe, interleaved or zero-bubble.",
+            _known_schedule,
+        ),
         _rule("chunks-unsharded", "Several chunks come with ZeRO 0 or 1.", _chunks_unsharded),
         _rule(
             "weights-in-step",

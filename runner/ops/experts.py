@@ -51,7 +51,8 @@ def _expert(
 
     def product(name: str, value: Tensor, *, biased: bool = True) -> Tensor:
         bias = weights.get(f"{name}_bias") if biased else None
-        return functional.linear(value, weights[name][index], None if bias is None else bias[index])
+        made = place.product(lambda x, w: functional.linear(x, w[index]), value, weights[name])
+        return made if bias is None else made + bias[index]
 
     function = FUNCTIONS[str(op.attributes["function"])]
     names = [name for name in ("gate", "up") if name in weights]

@@ -44,6 +44,8 @@ def whole(
 
 
 def _logits(op: Op, x: Tensor, weights: Mapping[str, Tensor], place: Place) -> Tensor:
-    dims = op.weights[0].dims
-    logits = contract(x, place.dims(op.inputs[0]), weights["weight"], dims, dims[:1])
+    dims, x_dims = op.weights[0].dims, place.dims(op.inputs[0])
+    logits = place.product(
+        lambda value, weight: contract(value, x_dims, weight, dims, dims[:1]), x, weights["weight"]
+    )
     return logits + weights["bias"] if "bias" in weights else logits

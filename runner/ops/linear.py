@@ -14,4 +14,7 @@ from runner.place import Place
 def run(op: Op, inputs: tuple[Tensor, ...], weights: Mapping[str, Tensor], place: Place) -> Tensor:
     """``y[out] = sum_in weight[out, in] x[in]`` over what the shards have."""
     x_dims, out = place.dims(op.inputs[0]), place.dims(op.outputs[0])
-    return contract(inputs[0], x_dims, weights["weight"], op.weights[0].dims, out)
+    dims = op.weights[0].dims
+    return place.product(
+        lambda x, weight: contract(x, x_dims, weight, dims, out), inputs[0], weights["weight"]
+    )

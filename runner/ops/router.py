@@ -13,8 +13,7 @@ from runner.place import Place
 
 def run(op: Op, inputs: tuple[Tensor, ...], weights: Mapping[str, Tensor], place: Place) -> Tensor:
     """Softmax over the experts; the ``top_k`` largest stay."""
-    del place
-    scores = inputs[0] @ weights["weight"].T
+    scores = place.product(lambda x, weight: x @ weight.T, inputs[0], weights["weight"])
     if "bias" in weights:
         scores = scores + weights["bias"]
     probabilities = scores.softmax(dim=-1)

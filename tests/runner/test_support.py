@@ -12,6 +12,7 @@ from runner.ops.registry import kinds
 from runner.support import EXECUTED_FUNCTIONS, EXECUTED_OPS, refusals
 from tests.runner.tiny import LLAMA, model, option, pipeline
 
+ZERO_BUBBLE = Schedule(kind="zero-bubble")
 LAYOUT = Layout(pipelines=(pipeline((1, option(tp=2))),))
 
 
@@ -69,3 +70,21 @@ def test_sharded_weights_need_stages_in_step() -> None:
 
     assert refusals(model([LLAMA] * 2), alike) == ()
     assert "ZeRO 3" in str(refusals(model([LLAMA] * 2), unlike)[0])
+
+
+def test_sharded_weights_put_off_need_stages_at_the_same_place() -> None:
+    """The last stages of either pipeline hold layer 2, but put off unlike numbers of gradients."""
+    sharded = option(zero=3)
+    plain = Layout(
+        pipelines=(
+            pipeline((2, sharded), (1, sharded), microbatches=3),
+            pipeline((1, sharded), (1, sharded), (1, sharded), microbatches=3),
+        )
+    )
+    graph = model([LLAMA] * 3)
+
+    where = {str(v.value) for v in refusals(graph, replace(plain, schedule=Schedule(kind="1f1b")))}
+    apart = {str(v.value) for v in refusals(graph, replace(plain, schedule=ZERO_BUBBLE))}
+
+    assert "layers 2 to 3" not in where
+    assert "layers 2 to 3" in apart
