@@ -37,7 +37,8 @@ def numbers_of(sheet: ChipSheet | LinkSheet) -> list[Sourced]:
     if isinstance(sheet, LinkSheet):
         return [sheet.bandwidth, sheet.latency, *sheet.efficiency.values()]
     scalars = [sheet.memory, sheet.memory_bandwidth, sheet.memory_fraction, sheet.power]
-    return [*scalars, *sheet.peak.values(), *sheet.matmul_fraction.values()]
+    shares = [*sheet.matmul_fraction.values(), *sheet.attention_fraction.values()]
+    return [*scalars, *sheet.peak.values(), *shares]
 
 
 def assert_every_number_is_sourced(sheet: ChipSheet | LinkSheet) -> None:
@@ -59,6 +60,20 @@ def test_chip(name: str) -> None:
         assert peak is None or 5e12 < peak < 2e16
     for fraction in chip.matmul_fraction.values():
         assert fraction is None or 0.4 < fraction <= 1
+
+
+@pytest.mark.parametrize("name", chip_names())
+def test_attention_is_slower_than_products_and_vendor_kernels_are_the_fastest(name: str) -> None:
+    chip = load_chip(name, class_defaults=True)
+    assert 0.2 < chip.attention_share("portable") <= chip.attention_share("vendor") < 1.0
+
+
+@pytest.mark.parametrize("name", ["gb200-186g", "gb300-288g", "b200-sxm-180g", "b300-sxm-288g"])
+def test_narrower_products_are_faster_on_blackwell(name: str) -> None:
+    chip = load_chip(f"nvidia-{name}", class_defaults=True)
+    rates = [chip.peak(p) * chip.matmul_efficiency(p) for p in ("bf16", "fp8", "nvfp4")]
+    assert rates == sorted(rates)
+    assert rates[2] > 1.5 * rates[1]
 
 
 @pytest.mark.parametrize("name", chip_names())
