@@ -46,11 +46,23 @@ def swept(
     if device not in (AUTO, *DEVICES):
         known = (AUTO, *DEVICES)
         raise UnknownNameError(kind="device", name=device, known=known, field="--device")
+    check_folder(folder)
     try:
         found = sweep(device, quick=quick, into=folder / RAW, progress=progress)
     except SweepError as error:
         raise PolicyError(str(error)) from error
     return [*found.tables], _subject_of(subject, found.machine)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise InputError where profiles cannot go, before anything is measured."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError.of(
+            field="--into",
+            value=str(folder),
+            rule="must be a folder, or the name of a new one",
+            fix="choose another name",
+        )
 
 
 def _subject_of(subject: Subject, machine: Mapping[str, Any]) -> Subject:
@@ -83,6 +95,7 @@ def _subject_of(subject: Subject, machine: Mapping[str, Any]) -> Subject:
 
 def calibrate_files(paths: Sequence[Path], subject: Subject, *, folder: Path) -> Written:
     """The profiles of what the files hold. Raises InputError with every fault."""
+    check_folder(folder)
     if not paths:
         raise InputError.of(
             field="FILES",

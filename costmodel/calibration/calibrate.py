@@ -1,5 +1,6 @@
 """``calibrate``: from measurements to the profiles of a chip, its links and a training stack."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from costmodel.hardware.sheets.read import (
 )
 
 Document = dict[str, Any]
+
+FILE_STEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +153,7 @@ def _source(measured: Measurements, *kinds: str) -> str:
 
 def _faults(measured: Measurements, subject: Subject) -> Iterator[Violation]:
     yield from _unknown_names(subject)
+    yield from _unusable_names(subject)
     inside, across = _parted(measured.collectives, subject)
     kernels = measured.gemms or measured.streams
     if kernels and not subject.chip and subject.new_chip is None:
@@ -168,6 +172,15 @@ def _faults(measured: Measurements, subject: Subject) -> Iterator[Violation]:
         rule, fix = "must have as many ranks on every node", "measure whole nodes"
         yield Violation(field=one.where, value=value, rule=rule, fix=fix)
     yield from _unused(measured, subject, bool(across))
+
+
+def _unusable_names(subject: Subject) -> Iterator[Violation]:
+    """Names of new profiles that cannot be those of files."""
+    new = subject.new_chip.name if subject.new_chip else None
+    for field, name in (("--software", subject.software), ("--chip", new)):
+        if name is not None and not FILE_STEM.fullmatch(name):
+            rule, fix = "must be the stem of a file", "use letters, digits, dots and hyphens"
+            yield Violation(field=field, value=name, rule=rule, fix=fix)
 
 
 def _unknown_names(subject: Subject) -> Iterator[Violation]:

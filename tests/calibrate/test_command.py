@@ -129,6 +129,17 @@ def test_cases_that_cannot_be_predicted_are_refused_with_reasons(
     assert "a: " in capsys.readouterr().err
 
 
+def test_profiles_stay_in_their_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gemm = ["calibrate", str(SAMPLES / "a100_pcie_gemm.csv"), "--chip", "nvidia-a100-pcie-80g"]
+    assert run([*gemm, "--software", "../x", "--into", str(tmp_path / "out")]) == 2
+    assert "--software: must be the stem of a file" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    for command in (gemm, ["calibrate", "--sweep", "--quick"]):
+        assert run([*command, "--into", str(tmp_path / "file")]) == 2
+        assert "--into: must be a folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_nothing_to_read_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["calibrate"]) == 2
     assert "--sweep" in capsys.readouterr().err
