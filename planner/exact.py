@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 
+from costmodel.schedules.registry import schedule
 from planner.arrays import Arrays, stage_bytes, stage_seconds
 from planner.instance import (
     Draft,
@@ -199,9 +200,12 @@ def prove(instance: Instance, incumbent: Draft | None, incumbent_s: float) -> Pr
     """Searches the whole space for a layout faster than the incumbent.
 
     ``complete`` is true when the answer is the optimum of the space; when the problem is too
-    large the incumbent comes back with ``complete`` false.
+    large, or its schedule runs weight gradients apart, which the quick simulation does not know,
+    the incumbent comes back with ``complete`` false.
     """
     unproved = Proof(draft=incumbent, step_time_s=incumbent_s, complete=False, evaluated=0)
+    if schedule(instance.space.schedules[0]).program is not None:
+        return unproved
     templates = all_templates(instance, incumbent_s)
     if templates is None:
         return unproved

@@ -9,6 +9,7 @@ stage's chips, whatever the rest of the layout does.
 import numpy as np
 from scipy.optimize import linprog
 
+from costmodel.schedules.registry import schedule
 from planner.arrays import FloatArray, IntArray
 from planner.bound import SLACK, options_cost, work_bound
 from planner.instance import Instance, arrays
@@ -100,10 +101,15 @@ def _least_share(cost: FloatArray, chips: FloatArray) -> float:
 
 
 def bound_for(instance: Instance, step_time_s: float, *, optimal: bool) -> Bound:
-    """The bound that goes with a plan; the plan's own time when nothing in the space is faster."""
+    """The bound that goes with a plan; the plan's own time when nothing in the space is faster.
+
+    Ramps are proved for whole backwards: a stage with weight gradients left works while they drain.
+    """
     if optimal:
         return Bound(step_time_s=step_time_s, gap=0.0, method="enumeration")
-    work, ramp = work_bound(instance), ramp_bound(instance)
+    work, ramp = work_bound(instance), 0.0
+    if schedule(instance.space.schedules[0]).program is None:
+        ramp = ramp_bound(instance)
     proven = max(work, ramp) + instance.floor
     method = "ramp" if ramp > work else "work"
     return Bound(step_time_s=proven, gap=step_time_s / proven - 1.0, method=method)

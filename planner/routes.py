@@ -99,8 +99,12 @@ def _counts(instance: Instance, tried: tuple[Degrees, ...], samples: int) -> lis
 
 @lru_cache(maxsize=4096)
 def _kept(instance: Instance, microbatches: int) -> IntArray:
-    """Micro-batches in flight at every position from the end, (P + 1,)."""
+    """Micro-batches in flight at every position from the end, (P + 1,).
+
+    Where they depend on the depth, as with weight gradients put off, those of 1F1B: the fewest.
+    """
     kind = schedule(instance.space.schedules[0])
+    kind = kind if kind.program is None else schedule("1f1b")
     deepest = min(instance.space.max_stages, instance.num_layers)
     kept = [kind.in_flight(deepest, deepest - j, microbatches) for j in range(1, deepest + 1)]
     return np.array([0, *kept], np.int64)

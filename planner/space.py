@@ -12,6 +12,7 @@ from costmodel.job import RECOMPUTE_MODES, Job
 from costmodel.layout.values import StageOption
 from costmodel.model.graph import ModelGraph, Op
 from costmodel.problem import Problem
+from costmodel.schedules.registry import schedule
 from planner.targets.registry import ANY, target_called
 from planner.targets.target import Target
 
@@ -21,7 +22,7 @@ MAX_REPLICAS = 8
 MAX_EXPERT_PARALLEL = 64
 MAX_STAGES = 64
 TEMPLATE_LIMIT = 8
-SEARCHED_SCHEDULES = ("1f1b", "gpipe")
+SEARCHED_SCHEDULES = ("1f1b", "gpipe", "zero-bubble")
 """With one run of layers on each stage; 1F1B, which keeps fewer activations, by default."""
 
 LONG_SEQUENCE = 16384
@@ -145,7 +146,7 @@ def _powers(limit: int) -> tuple[int, ...]:
 def _candidates(model: ModelGraph, pool: Pool, job: Job) -> Iterator[StageOption]:
     is_moe = _expert_count(model) > 0
     micro = (job.micro_batch_size,) if job.micro_batch_size else MICRO_BATCH_SIZES
-    modes = (job.recompute,) if job.recompute else RECOMPUTE_MODES
+    modes = (job.recompute,) if job.recompute else _recompute_modes(job)
     cp = _powers(pool.scale_up_domain) if job.sequence_length >= LONG_SEQUENCE else (1,)
     ep = _powers(MAX_EXPERT_PARALLEL) if is_moe else (1,)
     degrees = product(_powers(pool.scale_up_domain), cp, ep, _replicas(is_moe), micro)
@@ -162,6 +163,12 @@ def _candidates(model: ModelGraph, pool: Pool, job: Job) -> Iterator[StageOption
                 zero=zero,
                 recompute=mode,
             )
+
+
+def _recompute_modes(job: Job) -> tuple[str, ...]:
+    """All; with weight gradients put off only none, since they need what would be dropped."""
+    apart = job.schedule is not None and schedule(job.schedule).program is not None
+    return RECOMPUTE_MODES[:1] if apart else RECOMPUTE_MODES
 
 
 def _replicas(is_moe: bool) -> tuple[int, ...]:
