@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.own_sheets.read import BUNDLED, CHIPS, LINKS, Sheets, read_sheets
-from costmodel.hardware.read import cluster_source, load_cluster
+from costmodel.hardware.read import cluster_source
 from costmodel.safe_document import load_document
 from costmodel.software.read import profile_names, read_constants
 
@@ -43,12 +43,11 @@ def sheets_in(folder: Path | None) -> Sheets:
     return BUNDLED if folder is None else read_sheets(sheet_documents(folder), name=str(folder))
 
 
-def with_profiles(cluster: str, folder: Path) -> Document:
-    """The document of a cluster with the folder's sheets of what it is made of.
+def with_profiles(cluster: str, sheets: Mapping[str, Mapping[str, Document]]) -> Document:
+    """The document of a cluster with those of the sheets that it names.
 
-    Sheets that its own document holds come first. Raises InputError with every fault.
+    Sheets that its own document holds come first. Raises InputError where there is no document.
     """
-    sheets = sheet_documents(folder)
     document = {**cluster_source(cluster)}
     given = document.get("sheets")
     own: Mapping[str, Document] = (
@@ -61,7 +60,6 @@ def with_profiles(cluster: str, folder: Path) -> Document:
         kind: {**{n: s for n, s in sheets.get(kind, {}).items() if n in words}, **own.get(kind, {})}
         for kind in (CHIPS, LINKS)
     }
-    load_cluster(document)
     return document
 
 

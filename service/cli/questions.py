@@ -1,6 +1,7 @@
 """From options to a question, with every fault named by its option."""
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -60,13 +61,15 @@ def question_of(
         unquoted = [replace(v, fix=v.fix.replace(QUOTES, "")) for v in error.violations]
         raise InputError([*unquoted, *others, *own]) from None
     if own:
-        raise InputError(own)
+        from service.inputs import other_faults
+
+        raise InputError([*own, *other_faults(document, (), sources, target=target)])
     return question
 
 
 def read_own(document: dict[str, Any], sources: Sources) -> list[Violation]:
     """Put a user's own profiles into the document of a question; the answer is what is wrong."""
-    from service.profiles import software_named, with_profiles
+    from service.profiles import sheet_documents, software_named, with_profiles
 
     faults: list[Violation] = []
     try:
@@ -74,10 +77,12 @@ def read_own(document: dict[str, Any], sources: Sources) -> list[Violation]:
     except InputError as error:
         faults += error.violations
     try:
-        if sources.profiles is not None:
-            document["cluster"] = with_profiles(document["cluster"], sources.profiles)
+        sheets = sheet_documents(sources.profiles) if sources.profiles else {}
     except InputError as error:
-        faults += error.violations
+        return [*faults, *error.violations]
+    with suppress(InputError):  # a cluster that cannot be read is a fault of the question
+        if sheets:
+            document["cluster"] = with_profiles(document["cluster"], sheets)
     return faults
 
 

@@ -13,7 +13,7 @@ from costmodel.jobs.read import load_job
 from costmodel.software.read import efficiency_of, read_constants, software_profile
 from service.calibration import yaml_text
 from service.cli.main import run
-from service.profiles import software_named, with_profiles
+from service.profiles import sheet_documents, software_named, with_profiles
 
 JOB = ["--global-batch-size", "256", "--sequence-length", "4096"]
 LAYOUT = ["--layout", "tp=2,dp=128"]
@@ -89,7 +89,7 @@ def test_a_chip_that_is_not_bundled_can_be_used(tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     with pytest.raises(InputError, match="must name a known chip"):
         load_cluster(path)
-    cluster = load_cluster(with_profiles(str(path), tmp_path))
+    cluster = load_cluster(with_profiles(str(path), sheet_documents(tmp_path)))
 
     assert cluster.pools[0].scale_up.bytes_per_s == 123e9
     assert set(own_sheets(cluster.document).chips) == {"ours"}
@@ -138,6 +138,11 @@ def test_all_faults_of_own_profiles_come_with_the_others(
     assert "--precision: must be" in text
     assert "--software: must name a known software profile" in text
     assert "nvidia-h100-sxm-80g.yaml" in text
+    own = ["--profiles", str(tmp_path), "--software", "nomad"]
+    assert run(["estimate", "llama3", "dgx-h100", *JOB, *LAYOUT, *own]) == 2
+    text = capsys.readouterr().err
+    for told in ("MODEL: must be", "CLUSTER: must name", "--software", "h100-sxm-80g.yaml"):
+        assert told in text
     assert run(["chips", "h100", "--profiles", str(tmp_path / "none")]) == 2
     assert "must hold chips/*.yaml" in capsys.readouterr().err
 

@@ -42,11 +42,11 @@ def clusters_command(
     from service.catalogue import cluster_documents
     from service.cli.text.catalogue_text import show_clusters
     from service.cli.text.sheet_text import show_cluster_sheets
-    from service.profiles import with_profiles
+    from service.profiles import sheet_documents, with_profiles
     from service.sheets import cluster_sheets
 
     if name is not None:
-        source = name if profiles is None else with_profiles(name, profiles)
+        source = name if profiles is None else with_profiles(name, sheet_documents(profiles))
         emit(cluster_sheets(source), show_cluster_sheets, output_format=output_format, path=output)
         return
     document = {"items": cluster_documents()}
