@@ -93,7 +93,7 @@ def explain(plan: Plan) -> Explanation:
         bottleneck=bottleneck,
         breakdown=dict(plan.evaluation.breakdown),
         changes=tuple(ordered),
-        timeline=timeline(plan.evaluation, bottleneck.pipeline),
+        timeline=timeline(plan.problem, plan.layout, bottleneck.pipeline),
         summary=_summary(plan, plan.evaluation, bottleneck),
     )
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
-from costmodel.schedules.registry import schedule
 from costmodel.step import Evaluator
 from planner.bound import chip_seconds, work_bound
 from planner.instance import (
@@ -24,7 +23,6 @@ from planner.instance import (
     template_samples,
 )
 from planner.mixes import column, mix, trim
-from planner.pass_times import pass_times
 from planner.placement import place
 from planner.pricing import priced
 from tests.planner.enumeration import shapes
@@ -122,21 +120,6 @@ def test_work_bound_on_one_pool_is_work_over_chips(seed: int) -> None:
     assert together <= min(alone) * (1 + 1e-9)
     if len(alone) == 1:
         assert together == pytest.approx(alone[0], rel=1e-6)
-
-
-@pytest.mark.parametrize("name", ["1f1b", "gpipe"])
-@pytest.mark.parametrize("seed", range(10))
-def test_pass_times_agree_with_the_simulation(name: str, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    kind = schedule(name)
-    p, m = int(random.integers(1, 6)), int(random.integers(1, 9))
-    forward, backward = random.uniform(0.1, 1.0, (2, p))
-    none = np.zeros(p - 1)
-
-    rows = pass_times(kind, forward, backward, m)
-    _, ends = kind.simulate(forward, backward, none, none, m)
-
-    assert [row[-1].end_s for row in rows] == pytest.approx(list(ends))
 
 
 def layout_with(*groups: tuple[int, int, int]) -> Layout:

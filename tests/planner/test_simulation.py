@@ -16,6 +16,7 @@ from costmodel.problem import Problem
 from costmodel.schedules.registry import schedules
 from costmodel.step import evaluate
 from planner.simulation import Simulation, simulate
+from planner.timeline import timeline
 from planner.trace.document import trace_text
 from planner.trace.stage import MEMORY
 from planner.values import Effort, Plan
@@ -189,3 +190,16 @@ def test_a_pipeline_that_is_not_there_is_named() -> None:
 
     with pytest.raises(InputError, match="must be one of the plan's 1 pipelines"):
         simulate(plan, 7)
+
+
+@pytest.mark.parametrize("kind", schedules())
+def test_every_schedule_is_drawn_as_text(kind: str) -> None:
+    plan = drawn(kind, LINES[0]).plan
+    assert plan.layout is not None
+
+    head, *rows = timeline(plan.problem, plan.layout, 0, width=240).splitlines()
+
+    assert head.startswith("pipeline 0, 16 of 64 micro-batches")
+    assert [len(row.partition("|")[2]) for row in rows] == [241] * 4
+    assert all(("W" in row.upper()) is (kind not in ("1f1b", "gpipe", "interleaved")) for row in rows)
+    assert rows[0].partition("|")[2][0] in "Ff"

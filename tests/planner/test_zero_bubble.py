@@ -1,4 +1,4 @@
-"""Plans with weight gradients apart: searched, bounded by work alone, and never said to be proved."""
+"""Plans with weight gradients apart: searched, bounded by work alone, never said to be proved."""
 
 from dataclasses import replace
 from random import Random

@@ -13,9 +13,17 @@ from service.cli.text.tables import remarks, table
 
 Document = dict[str, Any]
 
-TIMELINE_STYLES = {"F": "green", "f": "bright_green", "B": "blue", "b": "bright_blue", ".": "dim"}
+TIMELINE_STYLES = {
+    "F": "green",
+    "f": "bright_green",
+    "B": "blue",
+    "b": "bright_blue",
+    "W": "magenta",
+    "w": "bright_magenta",
+    ".": "dim",
+}
 
-LEGEND = "F, B: forward and backward, letter case alternates; a dot is idle"
+LEGEND = "F, B: forward and backward (W: weight gradients), letter case alternates; a dot is idle"
 
 
 def show_full_explanation(explanation: Document) -> RenderableType:
