@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from costmodel.assumptions import assumptions_of
-from costmodel.errors import InputError
+from costmodel.errors import InputError, Violation
 from costmodel.evaluation import Evaluation
 from costmodel.hardware.values import Cluster
 from costmodel.job import Job
 from costmodel.layout.fitting import Change, smallest_changes
-from costmodel.layout.read import load_layout
+from costmodel.layout.read import is_inline, load_layout
 from costmodel.layout.rules import violations, warnings
 from costmodel.layout.values import Layout
 from costmodel.model.graph import ModelGraph
 from costmodel.problem import Problem
+from costmodel.same import SameProblem
 from costmodel.step import evaluate
 
 TIGHT_SHARE = 0.92
@@ -67,18 +69,50 @@ def estimate(
     Raises InputError with every rule that the layout breaks.
     """
     problem = Problem(model=model, cluster=cluster, job=job)
-    if not isinstance(layout, Layout):
+    of = SameProblem(problem)
+    if isinstance(layout, str) and is_inline(layout):
+        layout = _inline_layout(of, layout)
+    elif not isinstance(layout, Layout):
         layout = load_layout(problem, layout)
-    elif broken := violations(problem, layout):
-        raise InputError(broken)
+    said = _said(of, layout)
+    if said.broken:
+        raise InputError(said.broken)
     evaluation = evaluate(problem, layout)
     return Estimate(
         problem=problem,
         evaluation=evaluation,
-        warnings=warnings(problem, layout) + memory_warnings(evaluation),
-        assumptions=assumptions_of(problem, layout),
-        changes=() if evaluation.fits else smallest_changes(problem, evaluation),
+        warnings=said.warnings + memory_warnings(evaluation),
+        assumptions=said.assumptions,
+        changes=() if evaluation.fits else _changes(of, layout),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What is to be said of a layout before it is evaluated."""
+
+    broken: tuple[Violation, ...]
+    warnings: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=256)
+def _inline_layout(of: SameProblem, text: str) -> Layout:
+    return load_layout(of.problem, text)
+
+
+@lru_cache(maxsize=256)
+def _said(of: SameProblem, layout: Layout) -> _Said:
+    problem = of.problem
+    if broken := violations(problem, layout):
+        return _Said(broken=broken)
+    assumptions = assumptions_of(problem, layout)
+    return _Said(broken=(), warnings=warnings(problem, layout), assumptions=assumptions)
+
+
+@lru_cache(maxsize=256)
+def _changes(of: SameProblem, layout: Layout) -> tuple[Change, ...]:
+    return smallest_changes(of.problem, evaluate(of.problem, layout))
 
 
 def memory_warnings(evaluation: Evaluation) -> tuple[str, ...]:

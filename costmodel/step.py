@@ -8,6 +8,7 @@ when the last stage is done.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,10 +23,12 @@ from costmodel.pipeline_run import PipelineRun, pipeline_run
 from costmodel.pipeline_seconds import visits_of
 from costmodel.pipeline_time import StageEnd, stage_ends
 from costmodel.problem import Problem
+from costmodel.same import SameProblem
 from costmodel.schedules.passes import passes_of
 from costmodel.schedules.registry import schedule as schedule_kind
-from costmodel.stage.chunks import Kept, chunk_costs, kept, kept_apart
+from costmodel.stage.chunks import Kept, chunk_costs, kept, kept_apart, kept_interleaved
 from costmodel.stage.costs import stage_table
+from costmodel.stage.in_flight import most_counts
 from costmodel.stage.table import StageTable
 
 EVALUATOR_VERSION = "7"
@@ -107,9 +110,14 @@ def evaluate(problem: Problem, layout: Layout) -> Evaluation:
 
 
 def evaluator_for(problem: Problem, layout: Layout) -> Evaluator:
-    """An evaluator of this layout alone."""
+    """An evaluator of this layout alone; recent ones are kept."""
     options = (stage.option for pipeline in layout.pipelines for stage in pipeline.stages)
-    return Evaluator.of(problem, options)
+    return _evaluator(SameProblem(problem), tuple(dict.fromkeys(options)))
+
+
+@lru_cache(maxsize=128)
+def _evaluator(of: SameProblem, options: tuple[StageOption, ...]) -> Evaluator:
+    return Evaluator.of(of.problem, options)
 
 
 def _sharding(
@@ -228,8 +236,10 @@ def _kept(view: Frame, index: Index) -> Kept:
     shape = len(pipeline.stages), index[1], pipeline.microbatches
     kind, chunks = schedule_kind(schedule.kind), schedule.virtual_stages
     if chunks > 1:
-        order = passes_of(kind, *shape, chunks)
-        return kept(order, chunk_costs(view.table, view.rows[index], view.stages[index]))
+        costs = chunk_costs(view.table, view.rows[index], view.stages[index])
+        if kind.program is None:
+            return kept_interleaved(most_counts(*shape, chunks), costs)
+        return kept(passes_of(kind, *shape, chunks), costs)
     if kind.program is not None:
         return kept_apart(kind.program, shape, view.costs[index])
     in_flight = kind.in_flight(*shape)

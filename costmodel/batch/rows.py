@@ -76,7 +76,7 @@ class UniformRows:
         )
 
     def option(self, row: int, pool: str) -> StageOption:
-        """How the stages of a row run, as one replica without sharding."""
+        """How the stages of a row run, as one replica."""
         return StageOption(
             pool=pool,
             tp=int(self.tp[row]),
@@ -85,6 +85,7 @@ class UniformRows:
             etp=int(self.etp[row]),
             micro_batch_size=int(self.mbs[row]),
             sequence_parallel=bool(self.sp[row]),
+            zero=int(self.zero[row]),
             recompute=RECOMPUTE_MODES[int(self.recompute[row])],
         )
 

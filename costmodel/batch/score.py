@@ -96,7 +96,7 @@ def score_rows(
 
 def _table(problem: Problem, pool: str, rows: UniformRows) -> tuple[StageTable, IntArray]:
     """Costs of every distinct way in which stages run, and each layout's row in them."""
-    columns = (rows.tp, rows.cp, rows.ep, rows.etp, rows.mbs, rows.recompute, rows.sp)
+    columns = (rows.tp, rows.cp, rows.ep, rows.etp, rows.mbs, rows.recompute, rows.sp, rows.zero)
     first, index = distinct(columns)
     options = tuple(rows.option(int(row), pool) for row in first)
     parts = problem.model, problem.cluster, problem.job

@@ -7,8 +7,10 @@ exchange their shards, each node over the NICs it has towards the others; the wa
 pre-homogeneous, between, post-homogeneous.)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
@@ -42,7 +44,7 @@ class Side:
 
 def phase_seconds(
     cluster: Cluster, sides: Sequence[Side], collective: Collective
-) -> dict[str, float]:
+) -> Mapping[str, float]:
     """Seconds that each pool is busy with one half of an all-reduce over all sides.
 
     A half is a reduce-scatter or an all-gather. Pool i needs ``half(S_i)`` in its ring (the
@@ -50,6 +52,13 @@ def phase_seconds(
     share of the shard over beta_i, the bandwidth of one chip towards the slowest other ring; n
     counts the ring's ranks.
     """
+    return _phase_seconds(cluster, tuple(sides), collective)
+
+
+@lru_cache(maxsize=16384)
+def _phase_seconds(
+    cluster: Cluster, sides: tuple[Side, ...], collective: Collective
+) -> Mapping[str, float]:
     rings = joined_rings(cluster, merge(sides))
     busy: dict[str, float] = {}
     for ring in rings:
@@ -58,7 +67,7 @@ def phase_seconds(
         for side in ring:
             exchange = _exchange_seconds(cluster, side, ring, others, len(rings), collective)
             busy[side.pool] = inside + exchange
-    return busy
+    return MappingProxyType(busy)
 
 
 def merge(sides: Iterable[Side]) -> tuple[Side, ...]:

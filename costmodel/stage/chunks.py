@@ -5,6 +5,9 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from costmodel.layout.values import Stage
 from costmodel.schedules.kind import Order, Passes, Phase, Program
 from costmodel.stage.table import StageTable, Terms
@@ -91,6 +94,12 @@ def kept(order: Order | Passes, chunks: Sequence[Keeps]) -> Kept:
             held, in_flight = held - given_up, in_flight - 1
         most, peak = max(most, held), max(peak, in_flight)
     return Kept(chunks=peak, activation_bytes=most)
+
+
+def kept_interleaved(counts: NDArray[np.int64], chunks: Sequence[Keeps]) -> Kept:
+    """The same from the micro-batches alive in each chunk at the worst moments, (moments, v)."""
+    held = counts @ np.array([chunk.activation_bytes for chunk in chunks])
+    return Kept(chunks=int(counts.sum(axis=1).max()), activation_bytes=float(held.max()))
 
 
 def kept_apart(program: Program, shape: tuple[int, int, int], costs: Keeps) -> Kept:
