@@ -1,13 +1,16 @@
 """The job and the uniform layout of a case."""
 
 from dataclasses import replace
+from itertools import pairwise
 from math import floor
 
 from costmodel.calibration.case import Section, UnscorableError
 from costmodel.calibration.clusters import POOL
 from costmodel.calibration.models import Reading
+from costmodel.calibration.stated_schedule import Ways, schedule_of
 from costmodel.job import PRECISIONS, Job
-from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
+from costmodel.layout.split import dealt
+from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
 
 UNSUPPORTED = {
     "muon": "optimizer Muon",
@@ -60,18 +63,15 @@ def layout_of(reading: Reading, job: Job, num_layers: int) -> Layout:
     replicas = chips // (tp * pp * cp)
     if parallel.size("dp") not in (None, replicas):
         raise UnscorableError("chips differ from tp pp cp dp")
-    v = max(1, parallel.size("vp") or 1) if pp > 1 else 1
     size = parallel.need("mbs")
     microbatches, rest = divmod(job.global_batch_size, replicas * size)
     if rest or not microbatches:
         raise UnscorableError("batch is not a multiple of mbs dp")
-    if v > 1 and microbatches % pp:
-        raise UnscorableError("micro-batches are not a multiple of pp, as interleaving needs")
+    schedule, ways = schedule_of(parallel, microbatches)
     option = _option(reading, tp=tp, cp=cp, replicas=replicas, size=size)
-    stages = _stages(option, _cuts(reading, num_layers, pp * v), pp, v)
+    stages = _stages(option, _cuts(reading, num_layers, len(ways[0])), ways)
     pipeline = Pipeline(stages=stages, microbatches=microbatches)
-    kind = "interleaved" if v > 1 else "1f1b"
-    return Layout(pipelines=(pipeline,), schedule=Schedule(kind=kind, virtual_stages=v))
+    return Layout(pipelines=(pipeline,), schedule=schedule)
 
 
 def _option(reading: Reading, *, tp: int, cp: int, replicas: int, size: int) -> StageOption:
@@ -172,13 +172,10 @@ def _cuts_by_work(model: Section, layers: int, parts: int) -> list[int]:
     return [0, *(min(floor(part * share) + 1, layers) for part in range(1, parts)), layers]
 
 
-def _stages(option: StageOption, cuts: list[int], pp: int, v: int) -> tuple[Stage, ...]:
+def _stages(option: StageOption, cuts: list[int], ways: Ways) -> tuple[Stage, ...]:
+    counts = tuple(b - a for a, b in pairwise(cuts))
+    first, last = {way[0][0] for way in ways}, {way[-1][0] for way in ways}
     return tuple(
-        Stage(
-            option=option,
-            chunks=tuple((cuts[k * pp + i], cuts[k * pp + i + 1]) for k in range(v)),
-            embedding=i == 0,
-            head=i == pp - 1,
-        )
-        for i in range(pp)
+        Stage(option=option, chunks=chunks, embedding=i in first, head=i in last)
+        for i, chunks in enumerate(dealt(counts, ways))
     )

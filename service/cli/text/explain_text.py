@@ -23,7 +23,7 @@ TIMELINE_STYLES = {
     ".": "dim",
 }
 
-LEGEND = "F, B: forward and backward (W: weight gradients), letter case alternates; a dot is idle"
+LEGEND = "F forward, B backward, W weight gradients; letter case alternates; a dot is idle"
 
 
 def show_full_explanation(explanation: Document) -> RenderableType:
