@@ -84,11 +84,22 @@ def test_what_cannot_be_done_is_said(
     assert said in capsys.readouterr().err
 
 
+NOTHING: Document = {
+    "status": "infeasible",
+    "schedule": None,
+    "pipelines": [],
+    "groups": [],
+    "idle": {},
+    "prediction": None,
+    "bound": None,
+}
+
+
 def test_there_is_nothing_to_simulate_in_an_infeasible_plan(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    plan_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "plan.json"
-    assert run(["plan", "llama3.1-405b", "hybrid-64", *JOB, "-o", str(path)]) == 3
+    path.write_text(json.dumps(plan_of(plan_file) | NOTHING))
 
     assert run(["simulate", str(path)]) == 3
     assert "nothing to simulate" in capsys.readouterr().err
