@@ -4,15 +4,22 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
-from costmodel.hardware.read import chip_names, cluster_names, load_chip, load_cluster
+from costmodel.hardware.own_sheets.read import BUNDLED, Sheets
+from costmodel.hardware.read import cluster_names, load_cluster
+from costmodel.hardware.sheets.read import build_chip
 from costmodel.hardware.values import Cluster
+from haplan_client.schema.cluster import ChipOverrides
 
 Document = dict[str, Any]
 
 
-def chip_documents() -> list[Document]:
-    """All chips."""
-    return [cast("Document", plain(load_chip(name))) for name in chip_names()]
+def chip_documents(sheets: Sheets = BUNDLED) -> list[Document]:
+    """All chips, those of one's own among them."""
+    chips = [
+        build_chip(name, ChipOverrides(), class_defaults=False, sheet=sheets.chip(name))
+        for name in sheets.chip_names
+    ]
+    return [cast("Document", plain(chip)) for chip in chips]
 
 
 def cluster_documents() -> list[Document]:

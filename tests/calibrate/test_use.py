@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from costmodel.errors import InputError
-from costmodel.hardware.read import load_cluster, own_sheets
+from costmodel.hardware.read import chip_names, load_cluster, own_sheets
 from costmodel.hardware.sheets.read import sheet_document
 from costmodel.jobs.read import load_job
 from costmodel.software.read import efficiency_of, read_constants, software_profile
@@ -74,6 +74,20 @@ def test_sheets_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     for command in (["chips", "nvidia-h100-sxm-80g"], ["clusters", "dgx-h100-256"]):
         assert run([*command, "--profiles", str(folder)]) == 0
         assert "haplan calibrate: gemm.csv" in capsys.readouterr().out
+
+
+def test_the_list_of_chips_has_those_of_the_folder(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = folder / "chips/nvidia-h100-sxm-80g.yaml"
+    (folder / "chips/ours.yaml").write_bytes(sheet.read_bytes())
+    capsys.readouterr()
+    assert run(["chips", "--profiles", str(folder), "--format", "json"]) == 0
+    chips = {chip["name"]: chip for chip in json.loads(capsys.readouterr().out)["items"]}
+
+    for name in ("ours", "nvidia-h100-sxm-80g"):
+        assert chips[name]["matmul_fraction"]["bf16"] == pytest.approx(400 / 989, rel=1e-3)
+    assert len(chips) == len(chip_names()) + 1
 
 
 def test_a_chip_that_is_not_bundled_can_be_used(tmp_path: Path) -> None:

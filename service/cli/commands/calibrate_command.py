@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli import options
-from service.cli.output import Format, console, emit, save
+from service.cli.output import Format, console, emit, progress, save
 from service.outcomes import MissingExtraError
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ def calibrate_command(
     tables: list[Path] = []
     if sweep:
         tables, subject = measure(subject, device=device, quick=quick, folder=into)
-    written = calibrate_files([*(files or []), *tables], subject, folder=into)
+    with progress("fitting"):
+        written = calibrate_files([*(files or []), *tables], subject, folder=into)
     for place, text in written.files.items():
         save(text, into / place)
     emit(written.document, show_calibration, output_format=output_format, path=output)

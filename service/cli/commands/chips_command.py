@@ -41,13 +41,9 @@ def chips_command(
     from service.profiles import sheets_in
     from service.sheets import chip_document
 
+    sheets = sheets_in(profiles)
     if name is not None:
-        emit(
-            chip_document(name, sheets_in(profiles)),
-            show_sheet,
-            output_format=output_format,
-            path=output,
-        )
+        emit(chip_document(name, sheets), show_sheet, output_format=output_format, path=output)
         return
-    document = {"items": chip_documents()}
+    document = {"items": chip_documents(sheets)}
     emit(document, show_chips, output_format=output_format, path=output)
