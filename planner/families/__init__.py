@@ -1,0 +1,1 @@
+"""Spaces of one pipeline shape: equal degrees (Megatron) and chains of meshes (FlagScale)."""

@@ -1,0 +1,65 @@
+"""From a relaxed chain to a layout: layers that are too many or missing, then hill climbing."""
+
+import numpy as np
+
+from planner.arrays import IntArray
+from planner.families.climb import climb, options_for
+from planner.families.nodes import Field, Relaxed
+from planner.families.score import step_s
+from planner.instance import Draft, Entry, Template
+
+CLIMBED = 1500
+
+NEAR = 1.04
+"""How much slower than the best layout a chain may be and still be moved about."""
+
+
+def chain_modes(field: Field, rows: IntArray, mode_of: IntArray) -> IntArray:
+    """Options that each stage may run: those of its degrees, fastest first, (p, V)."""
+    work = field.costs.layers[0, :, -1] + field.costs.layers[1, :, -1]
+    lines: list[list[int]] = []
+    for row in rows:
+        same = np.flatnonzero(mode_of == mode_of[row])
+        lines.append(same[np.argsort(work[same], kind="stable")].tolist())
+    width = max(len(line) for line in lines)
+    return np.array([line + [-1] * (width - len(line)) for line in lines], np.int64)
+
+
+def settled(
+    field: Field, found: Relaxed, mode_of: IntArray, best_s: float
+) -> tuple[float, Draft, int] | None:
+    """The chain with all layers dealt and moved about: its step time, itself, evaluations spent.
+
+    None when it does not fit, or seems too far from the best so far.
+    """
+    if len(found.rows) == 0:
+        return None
+    layers = _all_dealt(found.layers, field.costs.layers.shape[2] - 1)
+    if layers is None:
+        return None
+    cuts = np.concatenate(([0], np.cumsum(layers)))
+    modes = chain_modes(field, found.rows, mode_of)
+    cell = field.cell
+    chosen = np.zeros(len(modes), np.int64)
+    fits = options_for(field.costs, modes, cuts, cell.microbatches, chosen)
+    if fits and step_s(field.costs, chosen, cuts, cell.microbatches) > NEAR * best_s:
+        return None
+    seconds, rows, cuts, spent = climb(field.costs, modes, cuts, cell.microbatches, CLIMBED)
+    if not np.isfinite(seconds):
+        return None
+    template = Template(rows=tuple(cell.rows[rows].tolist()), cuts=tuple(int(cut) for cut in cuts))
+    entry = Entry(template=template, count=cell.copies, microbatches=cell.microbatches)
+    return seconds, (entry,), spent
+
+
+def _all_dealt(layers: IntArray, total: int) -> IntArray | None:
+    """The same with as many layers as there are, changed where the share of a stage is least."""
+    dealt = layers.copy()
+    while dealt.sum() > total:
+        large = np.argmax(dealt)
+        if dealt[large] == 1:
+            return None
+        dealt[large] -= 1
+    while dealt.sum() < total:
+        dealt[np.argmax(dealt)] += 1
+    return dealt

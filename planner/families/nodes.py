@@ -1,0 +1,242 @@
+"""Nodes of the proof: one cell and an interval of the period, with a bound and a chain."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from planner.arrays import FloatArray, IntArray
+from planner.families.cells import Cell
+from planner.families.costs import Costs, costs_of
+from planner.families.links import Links
+from planner.families.relax import STEPS, Ground, Limits, least_chain
+from planner.families.spans import Spans, layer_kinds, layer_weights, list_spans
+from planner.instance import Instance
+
+LOG_LINES = 1 << 22
+MOST_POOLS = 8
+"""Pools of a cell up to which orders of pools are proved over."""
+
+PRICE_STEPS = 14
+PRICE_TOLERANCE = 2e-5
+SLACK = 1e-9
+"""Relative allowance for rounding; bounds are lowered by it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Field:
+    """A cell with its priced stages.
+
+    size: summed weights of all layers.
+    """
+
+    cell: Cell
+    costs: Costs
+    spans: Spans
+    ground: Ground
+    size: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Node:
+    """An interval of the period in a cell.
+
+    steady: chains of fewer stages than micro-batches; else of no fewer. price: of a layer, to begin
+    with. period_s: of the chain that has the node's bound, once it is known.
+    """
+
+    field: Field
+    low: float
+    high: float
+    steady: bool
+    price: float
+    period_s: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Relaxed:
+    """Least value of a node, and the chain that has it: stages from the first to the last."""
+
+    bound_s: float
+    rows: IntArray
+    layers: IntArray
+    period_s: float
+
+
+def field_of(
+    links: Links, instance: Instance, cell: Cell, kin: IntArray, limit_s: float
+) -> Field | None:
+    """The cell priced, with the stages that a step of ``limit_s`` allows; None for many pools."""
+    kinds, weights = _layers(instance)
+    costs = costs_of(links, instance, cell)
+    pools = np.unique(costs.pool)
+    if len(pools) > MOST_POOLS:
+        return None
+    own = np.searchsorted(pools, costs.pool)
+    slots = np.unique(np.stack([own, costs.chips]), axis=1)
+    slot_of = np.argmax((slots[0] == own[:, None]) & (slots[1] == costs.chips[:, None]), axis=1)
+    spans = list_spans(costs, kinds, weights, slot_of, cell.deepest, limit_s / cell.microbatches)
+    ground = Ground(
+        pool=slots[0],
+        units=np.minimum(cell.room[pools[slots[0]]] // slots[1], cell.deepest),
+        hop=_least_hops(costs, own, len(pools)),
+        kin=_bits(kin, pools),
+    )
+    return Field(
+        cell=cell,
+        costs=costs,
+        spans=spans,
+        ground=ground,
+        size=float(weights.sum()),
+    )
+
+
+@lru_cache(maxsize=8)
+def _layers(instance: Instance) -> tuple[IntArray, FloatArray]:
+    return layer_kinds(instance.table), layer_weights(instance.table)
+
+
+def _least_hops(costs: Costs, own: IntArray, count: int) -> FloatArray:
+    """Least seconds there and back between options of each two pools."""
+    least = np.full((count, count), np.inf)
+    np.minimum.at(least, (own[:, None], own[None, :]), 2.0 * costs.hop)
+    return least
+
+
+def _bits(kin: IntArray, pools: IntArray) -> IntArray:
+    """For each pool of the cell the others of its kind, as bits of their numbers in the cell."""
+    return np.array(
+        [
+            sum(1 << n for n, other in enumerate(pools) if other != k and kin[other] == kin[k] >= 0)
+            for k in pools
+        ],
+        np.int64,
+    )
+
+
+def least_period(field: Field) -> float:
+    """A period below which the stages that the chips allow cannot hold all layers."""
+    spans, ground = field.spans, field.ground
+    works = np.unique(spans.work)
+    low, high = 0, len(works)
+    while low < high:
+        middle = (low + high) // 2
+        if _capacity(spans, ground, float(works[middle])) >= field.size * (1 - SLACK):
+            high = middle
+        else:
+            low = middle + 1
+    return float(works[low]) if low < len(works) else float("inf")
+
+
+def first_price(field: Field, period_s: float) -> float:
+    """About what a mean layer costs: twice its work where the chips just hold all layers."""
+    stages = np.zeros(len(field.ground.hop))
+    np.maximum.at(stages, field.ground.pool, np.minimum(field.ground.units, field.cell.deepest))
+    return 2.0 * period_s * min(float(stages.sum()), field.cell.deepest) / field.size
+
+
+def _capacity(spans: Spans, ground: Ground, period_s: float) -> float:
+    within = spans.work <= period_s
+    most = np.zeros(len(ground.pool))
+    np.maximum.at(most, spans.slot[within], spans.size[within])
+    of_pool = np.zeros(len(ground.hop))
+    np.maximum.at(of_pool, ground.pool, most * ground.units)
+    return float(of_pool.sum())
+
+
+def relaxed(node: Node, goal_s: float, log: IntArray) -> tuple[Relaxed, float]:
+    """The best bound of a node over prices of layers, its chain, and the price.
+
+    ``base(low) + price x size + least chain(price)`` is concave in the price; the size of the least
+    chain is its slope. Ends early where no chain below ``goal_s`` is left.
+    """
+    below, above = (0.0, -np.inf, 1.0), None
+    best, best_price, price, field = None, node.price, node.price, node.field
+    for _ in range(PRICE_STEPS):
+        found, slope = at_price(node, price, goal_s, log)
+        if best is None or found.bound_s > best.bound_s:
+            best, best_price = found, price
+        if found.bound_s >= goal_s or abs(slope) < 1e-9 * field.size:
+            break
+        line = (price, found.bound_s, slope)
+        if slope > 0:
+            below = line
+        else:
+            above = line
+        price, promise = _next_price(below, above, price)
+        if promise < best.bound_s * (1 + PRICE_TOLERANCE):
+            break
+    assert best is not None
+    return best, best_price
+
+
+Line = tuple[float, float, float]
+
+
+def _next_price(below: Line, above: Line | None, price: float) -> tuple[float, float]:
+    """Where the lines of both sides meet, and their value there; further out while one is known."""
+    if above is None:
+        return price * 2.0, np.inf
+    if below[1] == -np.inf:
+        return price * 0.5, np.inf
+    at = (above[1] - below[1] + below[2] * below[0] - above[2] * above[0]) / (below[2] - above[2])
+    return at, below[1] + below[2] * (at - below[0])
+
+
+def at_price(node: Node, price: float, goal_s: float, log: IntArray) -> tuple[Relaxed, float]:
+    """The bound of a node at a price, its chain, and by how much that misses the layers' weight.
+
+    No chain, and an infinite bound, when none is below ``goal_s``.
+    """
+    field, cell, m = node.field, node.field.cell, node.field.cell.microbatches
+    log[0, 0] = 0
+    base = (m - 1) * node.low * (1.0 if node.steady else 0.5)
+    base += price * field.size + field.costs.overhead[0]
+    limits = Limits(
+        low=node.low,
+        high=node.high,
+        price=price,
+        goal=goal_s - base,
+        microbatches=m,
+        least=1 if node.steady else m,
+        deepest=min(cell.deepest, m - 1) if node.steady else cell.deepest,
+        steady=node.steady,
+        weight=2.0 if node.steady else 1.0,
+        credit=node.low if node.steady else 0.0,
+    )
+    value, entry = least_chain(field.spans, field.ground, limits, STEPS, log)
+    if value == np.inf:
+        return _unlike(float("inf")), 0.0
+    bound = float(base + value) * (1 - SLACK)
+    if entry == 0:
+        return _unlike(bound), 0.0
+    stages: list[int] = []
+    while entry:
+        stages.append(int(log[entry, 1]))
+        entry = int(log[entry, 0])
+    chosen = np.array(stages, np.int64)
+    rows = field.spans.row[chosen]
+    longest = float(field.spans.work[chosen].max())
+    found = Relaxed(
+        bound_s=bound,
+        rows=rows,
+        layers=field.spans.layers[chosen],
+        period_s=_period(field, chosen) if node.steady else longest,
+    )
+    return found, field.size - float(field.spans.size[chosen].sum())
+
+
+def _unlike(bound_s: float) -> Relaxed:
+    """A bound without a chain."""
+    none = np.zeros(0, np.int64)
+    return Relaxed(bound_s=bound_s, rows=none, layers=none, period_s=0.0)
+
+
+def _period(field: Field, chosen: IntArray) -> float:
+    """Largest mean of a window of stages with the hand-overs inside it."""
+    work, own = field.spans.work[chosen], field.ground.pool[field.spans.slot[chosen]]
+    hops = field.ground.hop[own[:-1], own[1:]]
+    ends = np.concatenate(([0.0], np.cumsum(work)))
+    steps = np.concatenate(([0.0], np.cumsum(hops)))
+    i, e = np.triu_indices(len(chosen))
+    return float(((ends[e + 1] - ends[i] + steps[e] - steps[i]) / (e - i + 1)).max())

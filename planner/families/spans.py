@@ -1,0 +1,111 @@
+"""Every distinct stage that a cell's options can run: what a relaxation chooses from.
+
+Stages that hold equally many layers of every kind cost the same wherever they lie, so one of them
+stands for all; first and last ones hold the ends as well.
+"""
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from costmodel.stage.table import StageTable
+from planner.arrays import FloatArray, IntArray
+from planner.families.costs import Costs
+from planner.families.score import after_s, most_in_flight, work_s
+
+INNER, LAST, FIRST, BOTH = range(4)
+"""Place of a stage: 2 x (holds the first layer) + (holds the last one)."""
+
+
+class Spans(NamedTuple):
+    """Distinct stages, shape (W,); a NamedTuple because compiled functions take it.
+
+    work: F + B of one micro-batch. size: sum of its layers' weights. most: micro-batches that fit.
+    after: seconds after the last backward. slot: index of pool and chips. place: see above.
+    row, layers: an option and a number of layers of which the stage is made.
+    """
+
+    work: FloatArray
+    size: FloatArray
+    most: IntArray
+    after: FloatArray
+    slot: IntArray
+    place: IntArray
+    row: IntArray
+    layers: IntArray
+
+
+def layer_weights(table: StageTable) -> FloatArray:
+    """Work of each layer over the mean layer's, averaged over options, (L,)."""
+    work = np.diff(table.layers.forward_s + table.layers.backward_s, axis=1)
+    each = work / work.mean(axis=1, keepdims=True)
+    return np.ascontiguousarray(each.mean(axis=0))
+
+
+def layer_kinds(table: StageTable) -> IntArray:
+    """Equal numbers for layers that cost the same under every option, (L,)."""
+    terms = table.layers
+    sums = (
+        terms.forward_s,
+        terms.backward_s,
+        terms.dense_parameters,
+        terms.expert_parameters,
+        terms.activation_bytes,
+    )
+    columns = [*(np.diff(part, axis=1) for part in sums), table.transient_bytes]
+    lines = np.concatenate([column.transpose() for column in columns], axis=1)
+    scale = np.maximum(np.abs(lines).max(axis=0), 1e-300)
+    rounded: list[list[float]] = np.round(lines / scale, 7).tolist()
+    known: dict[tuple[float, ...], int] = {}
+    return np.array([known.setdefault(tuple(line), len(known)) for line in rounded], np.int64)
+
+
+@nb.njit(cache=True, nogil=True)
+def _repeats(kinds: IntArray, a: int, b: int) -> bool:
+    """Whether an inner stage [a, b) costs what the one a layer before costs."""
+    return a > 1 and kinds[a - 1] == kinds[b - 1]
+
+
+@nb.njit(cache=True, nogil=True)
+def list_spans(
+    x: Costs, kinds: IntArray, weights: FloatArray, slot_of: IntArray, deepest: int, limit_s: float
+) -> Spans:
+    """All distinct stages that take at most ``limit_s`` and fit with one micro-batch in flight."""
+    R, L = x.layers.shape[1], x.layers.shape[2] - 1
+    sums = np.zeros(L + 1)
+    for layer in range(L):
+        sums[layer + 1] = sums[layer] + weights[layer]
+    found = 0
+    numbers, labels = np.zeros((3, 64)), np.zeros((5, 64), np.int64)
+    for r in range(R):
+        for a in range(L):
+            for b in range(a + 1, L + 1):
+                if a > 0 and b < L and _repeats(kinds, a, b):
+                    continue
+                work = work_s(x, r, a, b)
+                if work > limit_s:
+                    break
+                most = most_in_flight(x, r, a, b) * (1 + 1e-9)
+                if most < 1.0:
+                    continue
+                if found == numbers.shape[1]:
+                    numbers = np.concatenate((numbers, np.zeros((3, found))), axis=1)
+                    labels = np.concatenate((labels, np.zeros((5, found), np.int64)), axis=1)
+                place = (2 if a == 0 else 0) + (1 if b == L else 0)
+                numbers[0, found], numbers[1, found] = work, sums[b] - sums[a]
+                numbers[2, found] = after_s(x, r, a, b)
+                labels[0, found] = int(min(most, deepest))
+                labels[1, found], labels[2, found] = slot_of[r], place
+                labels[3, found], labels[4, found] = r, b - a
+                found += 1
+    return Spans(
+        numbers[0, :found].copy(),
+        numbers[1, :found].copy(),
+        labels[0, :found].copy(),
+        numbers[2, :found].copy(),
+        labels[1, :found].copy(),
+        labels[2, :found].copy(),
+        labels[3, :found].copy(),
+        labels[4, :found].copy(),
+    )
