@@ -63,7 +63,9 @@ def stage_table(
 def _costs_by_block(model: ModelGraph, cluster: Cluster, setting: Setting) -> dict[str, BlockCosts]:
     """Costs of every block; the blocks of components run whole on every chip."""
     names = {name for component in model.components for name, _ in component.blocks}
-    whole = setting_of(cluster, setting.job, _undivided(setting.options), setting.efficiency)
+    whole = setting
+    if names:
+        whole = setting_of(cluster, setting.job, _undivided(setting.options), setting.efficiency)
     return {
         name: block_costs(
             block,

@@ -89,18 +89,18 @@ def group_arrays(
     options: Sequence[StageOption], cluster: Cluster, ranks: Sequence[int], strides: Sequence[int]
 ) -> GroupArrays:
     """Rates of one group per option: ``ranks`` chips, ``strides`` apart, in the option's pool."""
-    pools = [cluster.pool(o.pool) for o in options]
-    rows = list(zip(pools, ranks, strides, strict=True))
+    rows = list(zip((o.pool for o in options), ranks, strides, strict=True))
+    number = {row: i for i, row in enumerate(dict.fromkeys(rows))}
+    index = [number[row] for row in rows]
+    groups = [(cluster.pool(name), n, apart) for name, n, apart in number]
+    links = {c: [group_link(*group, c) for group in groups] for c in Collective}
+    sums = links[Collective.ALL_REDUCE]
     return GroupArrays(
         ranks=_array(ranks),
-        bytes_per_s={c: _array(_rate(row, c) for row in rows) for c in Collective},
-        latency_s=_array(group_link(*row, Collective.ALL_REDUCE).latency_s for row in rows),
-        nodes=_array(group_link(*row, Collective.ALL_REDUCE).nodes for row in rows),
+        bytes_per_s={c: _array(link.bytes_per_s for link in links[c])[index] for c in Collective},
+        latency_s=_array(link.latency_s for link in sums)[index],
+        nodes=_array(link.nodes for link in sums)[index],
     )
-
-
-def _rate(row: tuple[Pool, int, int], collective: Collective) -> float:
-    return group_link(*row, collective).bytes_per_s
 
 
 def _array(values: Iterable[float]) -> FloatArray:
