@@ -14,6 +14,7 @@ from planner.improvement import improve
 from planner.instance import Draft, Instance, Score, layout_of
 from planner.pricing import with_options
 from planner.routes import routes
+from planner.targets.target import Shape
 from planner.watch import Watch
 
 MODES = (frozenset({"none", "full"}), frozenset({"selective"}))
@@ -27,18 +28,21 @@ IMPROVED = 3
 Result = tuple[Draft, Score]
 
 
-def search_chain_meshes(instance: Instance, watch: Watch) -> list[Result]:
-    """Chains with their exact scores, best first; those that do not fit last."""
+def search_chain_meshes(instance: Instance, watch: Watch, shape: Shape) -> list[Result]:
+    """Chains with their exact scores, best first; those that do not fit last.
+
+    shape: may fix the order of pools and the number of stages.
+    """
     found: list[Result] = []
     for modes in MODES:
         kept = tuple(o for o in instance.space.options if o.recompute in modes)
         if kept and not (found and watch.expired()):
             part = with_options(instance, kept)
-            found += [(_renumbered(d, part, instance), s) for d, s in _of_modes(part, watch)]
+            found += [(renumbered(d, part, instance), s) for d, s in _of_modes(part, watch, shape)]
     return sorted(found, key=_rank)
 
 
-def _renumbered(draft: Draft, part: Instance, whole: Instance) -> Draft:
+def renumbered(draft: Draft, part: Instance, whole: Instance) -> Draft:
     """The draft of a part of the options, with the rows that these have in the whole."""
     row_of = {option: row for row, option in enumerate(whole.table.options)}
     rows = [row_of[option] for option in part.table.options]
@@ -52,8 +56,8 @@ def _rank(result: Result) -> tuple[float, float]:
     return result[1].step_time_s, result[1].missing_bytes
 
 
-def _of_modes(instance: Instance, watch: Watch) -> list[Result]:
-    candidates = sorted(_candidates(instance, watch), key=lambda c: c.quick_s)
+def _of_modes(instance: Instance, watch: Watch, shape: Shape) -> list[Result]:
+    candidates = sorted(_candidates(instance, watch, shape), key=lambda c: c.quick_s)
     scored: list[Result] = []
     for candidate in candidates[:SCORED]:
         score = instance.evaluate(layout_of(instance, candidate.draft))
@@ -69,8 +73,11 @@ def _of_modes(instance: Instance, watch: Watch) -> list[Result]:
     return scored
 
 
-def _candidates(instance: Instance, watch: Watch) -> Iterator[Candidate]:
-    for route in routes(instance, _orders(instance), watch)[:BALANCED]:
+def _candidates(instance: Instance, watch: Watch, shape: Shape) -> Iterator[Candidate]:
+    found = routes(instance, _orders(instance, shape), watch)
+    depths = shape.depths
+    legal = [r for r in found if not depths or sum(n for _, n in r.parts) in depths]
+    for route in legal[:BALANCED]:
         copies = max(
             c for c in divisors(instance.batch // route.parts[0][0].samples) if c <= route.count
         )
@@ -81,8 +88,11 @@ def _candidates(instance: Instance, watch: Watch) -> Iterator[Candidate]:
             return
 
 
-def _orders(instance: Instance) -> Sequence[tuple[int, ...]]:
+def _orders(instance: Instance, shape: Shape) -> Sequence[tuple[int, ...]]:
     """All orders of few pools with islands in one piece; else the roomiest first, or last."""
+    if shape.pool_order:
+        names = instance.space.pools
+        return [tuple(names.index(name) for name in shape.pool_order if name in names)]
     pools = range(len(instance.chips))
     if len(pools) <= MOST_PERMUTED:
         every = permutations(pools)

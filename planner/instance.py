@@ -69,6 +69,7 @@ class Instance:
     largest_zero: ZeRO stage up to which the heuristics look (2 and 3 cost traffic every
         micro-batch, so they are tried when nothing else fits); the enumeration and the bound
         ignore it.
+    allows: whether the target executes a layout; one that it does not has an infinite score.
     trained_share: share of the parameters that is trained; below 1 chips hold less than
         ``planner.arrays`` says.
     """
@@ -84,6 +85,7 @@ class Instance:
     floor: float = 0.0
     trained_share: float = 1.0
     largest_zero: int = 1
+    allows: Callable[[Layout], bool] = lambda _: True
 
     @property
     def num_layers(self) -> int:

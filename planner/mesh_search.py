@@ -4,9 +4,9 @@ Meshes are sketched over orders of pools, quickest first; their layers are dealt
 simulated, the best scored exactly, and layers moved between stages in all copies at once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import combinations, permutations
 
 from costmodel.hardware.values import Cluster
 from planner.chains import by_room
@@ -44,6 +44,17 @@ def vendor_groups(cluster: Cluster, pools: Sequence[str]) -> tuple[tuple[int, ..
     return tuple(tuple(group) for group in found.values())
 
 
+def pinned_orders(order: Sequence[int]) -> list[tuple[int, ...]]:
+    """Parts of a given order: all of few pools, else without one, beginnings, ends and singles."""
+    n = len(order)
+    if n <= MOST_PERMUTED:
+        return [part for size in range(1, n + 1) for part in combinations(order, size)]
+    found = [tuple(order), *(tuple(order[:k]) for k in range(1, n))]
+    found += [tuple(order[k:]) for k in range(1, n)]
+    found += [tuple(k for k in order if k != gone) for gone in order]
+    return list(dict.fromkeys([*found, *((k,) for k in order)]))
+
+
 def pool_orders(instance: Instance, group: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Orders of some pools: all of few pools; else the roomiest first or last, and without one."""
     if len(group) <= MOST_PERMUTED:
@@ -63,12 +74,14 @@ def search_meshes(
     *,
     even: bool,
     effort: Effort = THOROUGH,
+    depths: frozenset[int] = frozenset(),
 ) -> list[Result]:
     """Layouts over these orders with their exact scores, best first; those that do not fit last.
 
-    even: layers are dealt evenly, as ``even_cuts`` says.
+    even: layers are dealt evenly, as ``even_cuts`` says. depths: stages of a copy, if not any.
     """
-    drafts = _dealt(instance, orders, watch, even=even)
+    sketches = (m for m in meshes(instance, orders) if not depths or m.depth in depths)
+    drafts = _dealt(instance, sketches, watch, even=even)
     scored: list[Result] = []
     for draft in drafts[: effort.scored]:
         score = instance.evaluate(layout_of(instance, draft))
@@ -87,16 +100,16 @@ def _rank(result: Result) -> tuple[float, float]:
 
 
 def _dealt(
-    instance: Instance, orders: Sequence[tuple[int, ...]], watch: Watch, *, even: bool
+    instance: Instance, sketches: Iterable[Mesh], watch: Watch, *, even: bool
 ) -> list[Draft]:
     """Drafts that seem to fit, the quickest pipelines first."""
     best_s = float("inf")
     found: list[tuple[float, int, Draft]] = []
-    for mesh in sorted(meshes(instance, orders), key=lambda mesh: mesh.quick_s):
+    for mesh in sorted(sketches, key=lambda mesh: mesh.quick_s):
         if mesh.quick_s > SLACK * best_s or (found and watch.expired()):
             break
         draft = _evenly(instance, mesh) if even else balanced_draft(instance, mesh)
-        if draft is not None:
+        if draft is not None and instance.allows(layout_of(instance, draft)):
             seconds = pipeline_s(instance, draft)
             best_s = min(best_s, seconds)
             found.append((seconds, len(found), draft))

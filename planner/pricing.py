@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from costmodel.efficiency import Efficiency
 from costmodel.layout.values import Layout, StageOption
@@ -11,6 +12,7 @@ from planner.instance import Instance, Score
 from planner.space import Space, restrict
 from planner.table_rows import rows_of
 from planner.targets.registry import target_called
+from planner.targets.target import Target
 
 
 def priced(problem: Problem, space: Space) -> Instance:
@@ -50,22 +52,22 @@ def priced(problem: Problem, space: Space) -> Instance:
         floor=_floor(problem.efficiency),
         trained_share=problem.efficiency.trained_share,
     )
-    return clipped(instance, problem, space)
+    return clipped(instance, problem, space, target_called(space.target))
 
 
-def clipped(instance: Instance, problem: Problem, space: Space) -> Instance:
-    """The instance with the options of a smaller space, whose target judges every layout.
+def clipped(instance: Instance, problem: Problem, space: Space, target: Target) -> Instance:
+    """The instance with the options of a smaller space; the target judges every layout.
 
     Prices are those of ``instance``: its table is cut, not made anew.
     """
-    target = target_called(space.target)
 
     def score(layout: Layout) -> Score:
         allowed = target.allows(problem, layout)
         return instance.evaluate(layout) if allowed else ILLEGAL
 
     evaluate = score if target.rules else instance.evaluate
-    return replace(with_options(instance, space.options), space=space, evaluate=evaluate)
+    part = replace(with_options(instance, space.options), space=space)
+    return replace(part, evaluate=evaluate, allows=partial(target.allows, problem))
 
 
 def with_options(instance: Instance, options: Sequence[StageOption]) -> Instance:

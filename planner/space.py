@@ -118,13 +118,17 @@ def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evalu
 
 def clip(space: Space, problem: Problem, target: Target) -> Space:
     """The space with what the target's rules keep; what they leave out is counted by rule."""
+    shape = target.shape
     broken = {option: target.broken_by(problem, option) for option in space.options}
     pruned = Counter(rule for rule in broken.values() if rule is not None)
     return replace(
         space,
         target=target.label,
         options=tuple(option for option, rule in broken.items() if rule is None),
-        template_limit=1 if target.shape.one_shape else space.template_limit,
+        max_stages=min(space.max_stages, max(shape.depths, default=space.max_stages)),
+        template_limit=min(
+            space.template_limit, 1 if shape.one_shape else shape.templates or space.template_limit
+        ),
         pruned=MappingProxyType({**space.pruned, **dict(sorted(pruned.items()))}),
     )
 

@@ -4,21 +4,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from costmodel.problem import Problem
-from planner.chain_meshes import search_chain_meshes
+from planner.chain_meshes import renumbered, search_chain_meshes
 from planner.exact import prove
 from planner.improvement import improve
 from planner.instance import Draft, Instance, Score, layout_of, shapes_of
-from planner.mesh_search import THOROUGH, Effort, pool_orders, search_meshes, vendor_groups
+from planner.mesh_search import (
+    THOROUGH,
+    Effort,
+    pinned_orders,
+    pool_orders,
+    search_meshes,
+    vendor_groups,
+)
+from planner.pins import NO_PINS, Pins, pinned
 from planner.placement import place
-from planner.pricing import clipped
+from planner.pricing import clipped, with_options
 from planner.search import Found, Scored, search
 from planner.space import clip
 from planner.targets.registry import ANY, LAUNCHABLE, maintained_targets, target_called
-from planner.targets.target import Target
+from planner.targets.target import Shape, Target
 from planner.values import Alternative
 from planner.watch import Watch
 
 MESH, CHAIN = "mesh", "chain"
+ONE_MESH = frozenset({"tp", "cp", "ep", "replicas", "micro_batch_size"})
+"""What is equal on all stages where there is one device mesh."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,17 +46,19 @@ class Outcome:
         return self.best.score.step_time_s if self.best else float("inf")
 
 
-def outcomes(problem: Problem, everything: Instance, target: str, watch: Watch) -> list[Outcome]:
+def outcomes(
+    problem: Problem, everything: Instance, target: str, watch: Watch, pins: Pins = NO_PINS
+) -> list[Outcome]:
     """The searches that a target asks for, quickest first.
 
     everything: the instance of the target ``any``, whose table all others share. ``launchable`` is
     every maintained target and, last, ``any`` with the time that is left.
     """
     if target != LAUNCHABLE:
-        return [outcome(problem, everything, target_called(target), watch)]
-    found = [_shared(problem, everything, each, watch) for each in _by_effort()]
+        return [outcome(problem, everything, pinned(target_called(target), pins), watch)]
+    found = [_shared(problem, everything, pinned(each, pins), watch) for each in _by_effort()]
     rest = Watch(limit_s=max(0.0, watch.limit_s - watch.elapsed_s))
-    return [*found, outcome(problem, everything, target_called(ANY), rest)]
+    return [*found, outcome(problem, everything, pinned(target_called(ANY), pins), rest)]
 
 
 def _by_effort() -> list[Target]:
@@ -68,7 +80,7 @@ def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch
 
 def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
     """The search of one target's space."""
-    instance = clipped(everything, problem, clip(everything.space, problem, target))
+    instance = clipped(everything, problem, clip(everything.space, problem, target), target)
     found = _search(problem, instance, target, watch)
     return Outcome(
         target=target, instance=instance, found=found, best=_first_placed(problem, instance, found)
@@ -76,28 +88,68 @@ def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch
 
 
 def _search(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
+    shape = target.shape
     if not instance.space.options:
         return Found(ranked=(), evaluated=0, optimal=False, cut_off=False)
     if _one_mesh(target):
         groups = vendor_groups(problem.cluster, instance.space.pools)
-        orders = [order for group in groups for order in pool_orders(instance, group)]
-        even = target.shape.even_split
-        return _found(_meshes(instance, orders, watch, even=even), MESH, watch)
-    if target.shape.one_shape:
-        return _found(search_chain_meshes(instance, watch), CHAIN, watch)
-    return _whole(instance, watch)
+        orders = [order for group in groups for order in _orders(instance, group, shape)]
+        return _found(_meshes(instance, orders, watch, shape), MESH, watch)
+    if "tp" in shape.equal:
+        return _by_tp(instance, watch, shape)
+    return _shaped(instance, watch, shape)
 
 
-def _whole(instance: Instance, watch: Watch) -> Found:
+def _shaped(instance: Instance, watch: Watch, shape: Shape) -> Found:
+    return (_one_shape if shape.one_shape else _whole)(instance, watch, shape)
+
+
+def _one_shape(instance: Instance, watch: Watch, shape: Shape) -> Found:
+    """Chains, and those meshes that are one shape."""
+    chains = search_chain_meshes(instance, watch, shape)
+    share = Watch(limit_s=MESH_SHARE * watch.limit_s, progress=lambda _, s: watch.saw(s))
+    orders = _orders(instance, tuple(range(len(instance.chips))), shape)
+    meshes = search_meshes(instance, orders, share, even=False, effort=BRIEF, depths=shape.depths)
+    ranked = sorted((*chains, *meshes), key=lambda r: (r[1].step_time_s, r[1].missing_bytes))
+    return _found(ranked, CHAIN, watch)
+
+
+def _orders(instance: Instance, group: tuple[int, ...], shape: Shape) -> list[tuple[int, ...]]:
+    """Orders of some of these pools that the shape allows."""
+    if not shape.pool_order:
+        return pool_orders(instance, group)
+    names = instance.space.pools
+    asked = [names.index(name) for name in shape.pool_order if name in names]
+    return pinned_orders([k for k in asked if k in group])
+
+
+def _by_tp(instance: Instance, watch: Watch, shape: Shape) -> Found:
+    """One tp for all stages: the spaces of every tp one after another, with equal time."""
+    values = sorted({option.tp for option in instance.space.options})
+    found: list[Found] = []
+    for tp in values:
+        part = with_options(instance, [o for o in instance.space.options if o.tp == tp])
+        own = Watch(limit_s=watch.limit_s / len(values), progress=lambda _, s: watch.saw(s))
+        one = _shaped(part, own, shape)
+        ranked = [replace(s, draft=renumbered(s.draft, part, instance)) for s in one.ranked]
+        found.append(replace(one, ranked=tuple(ranked)))
+    return Found(
+        ranked=tuple(sorted((s for one in found for s in one.ranked), key=lambda s: s.rank)),
+        evaluated=sum(one.evaluated for one in found),
+        optimal=all(one.optimal for one in found),
+        cut_off=any(one.cut_off for one in found),
+    )
+
+
+def _whole(instance: Instance, watch: Watch, shape: Shape) -> Found:
     """The search of a space without a shape, beside those of its most usual parts.
 
     Meshes may share a stage between pools, which neither chains nor mixes do.
     """
     pools = tuple(range(len(instance.chips)))
     share = Watch(limit_s=MESH_SHARE * watch.limit_s)
-    effort = Effort(scored=24, improved=1)
-    orders = pool_orders(instance, pools)
-    usual = _meshes(instance, orders, share, even=False, effort=effort)
+    orders = _orders(instance, pools, shape)
+    usual = _meshes(instance, orders, share, shape, BRIEF)
     limit = instance.space.template_limit
     within = [(draft, score) for draft, score in usual if shapes_of(draft) <= limit][:1]
     for _, score in within:
@@ -116,20 +168,25 @@ def _whole(instance: Instance, watch: Watch) -> Found:
     )
 
 
+BRIEF = Effort(scored=24, improved=1)
+
+
 def _meshes(
     instance: Instance,
     orders: list[tuple[int, ...]],
     watch: Watch,
-    *,
-    even: bool,
+    shape: Shape,
     effort: Effort = THOROUGH,
 ) -> list[tuple[Draft, Score]]:
     """Meshes; with ZeRO 2 and 3, which cost traffic every micro-batch, when nothing else fits."""
-    found = search_meshes(instance, orders, watch, even=even, effort=effort)
-    if found and _fits(found[0][1]):
-        return found
-    sharded = replace(instance, largest_zero=3)
-    return search_meshes(sharded, orders, watch, even=even, effort=effort)
+    found: list[tuple[Draft, Score]] = []
+    for largest in (instance.largest_zero, 3):
+        part = replace(instance, largest_zero=largest)
+        even, depths = shape.even_split, shape.depths
+        found = search_meshes(part, orders, watch, even=even, effort=effort, depths=depths)
+        if found and _fits(found[0][1]):
+            break
+    return found
 
 
 def _fits(score: Score) -> bool:
@@ -137,7 +194,7 @@ def _fits(score: Score) -> bool:
 
 
 def _one_mesh(target: Target) -> bool:
-    return "tp" in target.shape.equal
+    return target.shape.equal >= ONE_MESH
 
 
 def _found(results: Iterable[tuple[Draft, Score]], family: str, watch: Watch) -> Found:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from costmodel.layout.values import Layout
+from planner.pins import NO_PINS, Pins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,11 +11,12 @@ class Wishes:
     """Further wishes.
 
     every_baseline: compare with all baselines, not only those that go with every plan.
-    given: a layout to compare with.
+    given: a layout to compare with. pins: what is fixed.
     """
 
     every_baseline: bool = False
     given: Layout | None = None
+    pins: Pins = NO_PINS
 
 
 NO_WISHES = Wishes()

@@ -11,6 +11,7 @@ from planner.plan_reading import INFEASIBLE
 from service.collector import Collector
 from service.documents import check_readable, read_plan_file
 from service.inputs import DEFAULT_TARGET, read_inputs, read_layout_source
+from service.objectives import front_document, planned
 from service.outcomes import InfeasibleError, PolicyError, TimeLimitError
 from service.sources import BUNDLED_ONLY, Sources
 from service.wishes import NOTHING, Asked, read_wishes
@@ -26,7 +27,15 @@ def make_plan(request: PlanRequest) -> Document:
         target=request.target or DEFAULT_TARGET,
         time_limit_s=request.time_limit_s,
         sources=BUNDLED_ONLY,
-        asked=Asked(baselines=request.baselines, layout=request.layout),
+        asked=Asked(
+            baselines=request.baselines,
+            layout=request.layout,
+            pins=tuple(request.pins),
+            exclude=tuple(request.exclude),
+            objective=request.objective,
+            tokens=request.tokens,
+            deadline_hours=request.deadline_hours,
+        ),
     )
 
 
@@ -46,19 +55,25 @@ def plan_question(
 ) -> Document:
     """The plan of a question, as a document."""
     problem = read_inputs(question, sources, target=target)
-    wishes = read_wishes(asked, problem, sources)
-    found = planner.plan(
-        problem.model,
-        problem.cluster,
-        problem.job,
-        target=target,
-        time_limit_s=time_limit_s,
-        progress=progress,
-        wishes=wishes,
+    problem, wishes = read_wishes(asked, problem, sources)
+    found = planned(
+        problem, asked, wishes, target=target, time_limit_s=time_limit_s, progress=progress
     )
     if found.layout is None and not found.reproducible:
         raise TimeLimitError(f"no layout was found in {time_limit_s:g} s; allow more time")
     return found.document()
+
+
+def front_question(
+    question: Question, *, target: str, time_limit_s: float, sources: Sources, asked: Asked
+) -> Document:
+    """The front of a question over step time, cost and chips, as a document."""
+    problem = read_inputs(question, sources, target=target)
+    problem, wishes = read_wishes(asked, problem, sources)
+    found = front_document(problem, wishes, target=target, time_limit_s=time_limit_s)
+    if not found["points"]:
+        raise TimeLimitError(f"no plan was found in {time_limit_s:g} s; allow more time")
+    return found
 
 
 def estimate_question(

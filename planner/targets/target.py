@@ -20,6 +20,9 @@ class Shape:
     one_shape: all pipelines are alike, pools included.
     even_split: layers are dealt evenly, earlier stages get those left over.
     one_vendor: all chips come from one vendor.
+    depths: numbers of stages that a pipeline may have; empty for any.
+    pool_order: the order in which pipelines visit pools; empty for any.
+    templates: largest number of different pipelines; None for any.
     """
 
     equal: frozenset[str] = field(default_factory=frozenset[str])
@@ -27,6 +30,9 @@ class Shape:
     one_shape: bool = False
     even_split: bool = False
     one_vendor: bool = False
+    depths: frozenset[int] = frozenset()
+    pool_order: tuple[str, ...] = ()
+    templates: int | None = None
 
     def __or__(self, other: "Shape") -> "Shape":
         """Both restrictions."""
@@ -36,6 +42,9 @@ class Shape:
             one_shape=self.one_shape or other.one_shape,
             even_split=self.even_split or other.even_split,
             one_vendor=self.one_vendor or other.one_vendor,
+            depths=self.depths or other.depths,
+            pool_order=self.pool_order or other.pool_order,
+            templates=self.templates if other.templates is None else other.templates,
         )
 
 
@@ -87,7 +96,7 @@ class Target:
 
     def rule_id(self, rule: Rule) -> str:
         """The rule's name among those of all targets."""
-        return f"{self.name}.{rule.id}"
+        return rule.id if rule.id.startswith("pin.") else f"{self.name}.{rule.id}"
 
     def violations(self, problem: Problem, layout: Layout) -> tuple[Violation, ...]:
         """Everything that stands in the way of executing a legal layout; names the rules."""

@@ -65,6 +65,34 @@ GivenLayout = Annotated[
         "--layout", metavar="L", help="A layout of yours to compare with: a file, or inline."
     ),
 ]
+Pin = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pin",
+        metavar="NAME=VALUE",
+        help="Fix tp, cp, ep, etp, replicas, micro-batch-size, zero, recompute or stages (one or "
+        "more values), pool-order, equal-tp, templates, memory-margin or reserve; repeatable.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude", metavar="NODES", help="Nodes out of use: names or pool:index; repeatable."
+    ),
+]
+Objective = Annotated[
+    str, typer.Option("--objective", help="time, cost (per token) or chips (for a deadline).")
+]
+Tokens = Annotated[
+    float | None, typer.Option("--tokens", metavar="N", min=1, help="Tokens to train on.")
+]
+Deadline = Annotated[
+    float | None,
+    typer.Option("--deadline", metavar="HOURS", min=1e-6, help="Hours that training may take."),
+]
+Pareto = Annotated[
+    bool, typer.Option("--pareto", help="Show the front over step time, cost and chips instead.")
+]
 TimeLimit = Annotated[
     float,
     typer.Option(

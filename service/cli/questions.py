@@ -15,11 +15,16 @@ OPTIONS = {
     "cluster": "CLUSTER",
     "layout": "--layout",
     "target": "--target",
+    "pins": "--pin",
+    "reserve": "--pin reserve",
+    "memory_margin": "--pin memory-margin",
+    "exclude": "--exclude",
+    "objective": "--objective",
     "as_family": "--as-family",
 }
 QUOTES = " without quotes"
 """Advice for those who write a document."""
-PART = re.compile(r"/(model|cluster|job|layout|target|as_family)((?:[ /].*)?)", re.DOTALL)
+PART = re.compile(rf"/(job|{'|'.join(OPTIONS)})((?:[ /].*)?)", re.DOTALL)
 
 
 def question_of(

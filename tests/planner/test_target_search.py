@@ -113,7 +113,7 @@ def test_a_cut_table_prices_as_the_whole_one() -> None:
     problem, space = tiny_problem(3)
     everything = priced(problem, replace(space, target="any"))
     target = target_called("megatron")
-    part = clipped(everything, problem, clip(everything.space, problem, target))
+    part = clipped(everything, problem, clip(everything.space, problem, target), target)
     alone = priced(problem, part.space)
     assert part.table.options
 

@@ -1,7 +1,7 @@
 """Request bodies: what is asked of the service."""
 
 import math
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
     AfterValidator,
@@ -98,6 +98,23 @@ class PlanRequest(Question):
     baselines: bool = Field(default=False, strict=True, description="compare with every baseline")
     layout: Source | Document | None = Field(
         default=None, description="a layout of yours to compare with"
+    )
+    pins: list[Name] = Field(
+        default_factory=list[str], max_length=64, description="what is fixed, as in `tp=4,8`"
+    )
+    exclude: list[Name] = Field(
+        default_factory=list[str],
+        max_length=4096,
+        description="nodes that are out of use, by name or as `pool:index`",
+    )
+    objective: Literal["time", "cost", "chips"] = Field(
+        default="time", description="step time, cost per token, or chips for a deadline"
+    )
+    tokens: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="to train on, for a deadline"
+    )
+    deadline_hours: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="hours that training may take"
     )
 
 

@@ -1,5 +1,6 @@
 """`haplan plan`: the fastest layout."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -22,6 +23,8 @@ Examples:
     haplan plan ./config.json ./cluster.yaml --global-batch-size 512 --sequence-length 8192
 
     haplan plan llama3-70b hybrid-64 --global-batch-size 1024 --sequence-length 4096 --baselines
+
+    haplan plan llama3-8b hybrid-64 --global-batch-size 256 --sequence-length 4096 --exclude ib:3
 """
 
 QUESTION = (
@@ -58,6 +61,12 @@ def plan_command(
     time_limit: options.TimeLimit = 10.0,
     baselines: options.Baselines = False,
     layout: options.GivenLayout = None,
+    pin: options.Pin = None,
+    exclude: options.Exclude = None,
+    objective: options.Objective = "time",
+    tokens: options.Tokens = None,
+    deadline: options.Deadline = None,
+    pareto: options.Pareto = False,
     as_family: options.AsFamily = None,
     profiles: own_options.Profiles = None,
     software: own_options.Software = "auto",
@@ -69,15 +78,34 @@ def plan_command(
     Exit code 3 says that no layout fits, 4 that the time limit came before any plan.
     """
     given: dict[str, Any] = dict(locals())
+    from service.cli.text.front_text import show_front
     from service.cli.text.plan_text import show_plan
-    from service.wishes import Asked
 
     sources = Sources(as_family=as_family, profiles=profiles, software=software)
     question = question_of(**{name: given[name] for name in QUESTION}, sources=sources)
-    asked = Asked(baselines=baselines, layout=layout)
+    asked = asked_of(given)
+    if pareto:
+        document = fronted(question, asked, target, time_limit, sources)
+        emit(document, show_front, output_format=output_format, path=output)
+        return ExitCode.OK
     document = planned(question, asked, target, time_limit, sources)
     emit(document, show_plan, output_format=output_format, path=output)
     return ExitCode.INFEASIBLE if document["status"] == "infeasible" else ExitCode.OK
+
+
+def asked_of(given: Mapping[str, Any]) -> "Asked":
+    """The wishes that options say."""
+    from service.wishes import Asked
+
+    return Asked(
+        baselines=given["baselines"],
+        layout=given["layout"],
+        pins=tuple(given["pin"] or ()),
+        exclude=tuple(name for names in given["exclude"] or () for name in names.split(",")),
+        objective=given["objective"],
+        tokens=given["tokens"],
+        deadline_hours=given["deadline"],
+    )
 
 
 def planned(
@@ -95,4 +123,16 @@ def planned(
             sources=sources,
             asked=asked,
             progress=lambda elapsed_s, best_s: say(progress_text(elapsed_s, time_limit_s, best_s)),
+        )
+
+
+def fronted(
+    question: Question, asked: "Asked", target: str, time_limit_s: float, sources: Sources
+) -> Document:
+    """The front; it takes as long as the limit says."""
+    from service.usecases import front_question
+
+    with progress(f"planning {question.model} on parts of {question.cluster}"):
+        return front_question(
+            question, target=target, time_limit_s=time_limit_s, sources=sources, asked=asked
         )
