@@ -44,7 +44,7 @@ def main() -> None:
     fitted = pooled.fitted.efficiency
     for parameter, deviation in zip(PARAMETERS, pooled.fitted.deviation, strict=True):
         print(f"| {parameter.name} | {getattr(fitted, parameter.name):.4g} | {deviation:.2f} |")
-    near = {name: near_stack(pooled, name) for name in stacks}
+    near = {name: near_stack(pooled, name, own) for name, own in stacks.items()}
     protocols = {
         "unknown stack": unknown_stack(stacks, pooled),
         "known stack": known_stack(stacks, pooled, near),
@@ -54,7 +54,7 @@ def main() -> None:
     if options.output:
         options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.write:
-        write_profiles(PROFILES, pooled, own_constants(pooled, near))
+        write_profiles(PROFILES, pooled, near, own_constants(pooled, near))
         widths = {name.split()[0]: half_widths(held) for name, held in protocols.items()}
         write_intervals(PROFILES, widths)
 

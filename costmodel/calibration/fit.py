@@ -14,10 +14,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from costmodel.calibration.case import Case, UnscorableError
-from costmodel.calibration.linear import FloatArray, Linear, linearised, moved, position
+from costmodel.calibration.kernels import Widened, widened
+from costmodel.calibration.linear import (
+    FloatArray,
+    Linear,
+    Parameter,
+    linearised,
+    moved,
+    position,
+)
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared, prepare
 from costmodel.calibration.read import read_cases
@@ -31,18 +40,45 @@ that a case does not state."""
 MODEL_ROWS = 4
 """Rows that one model of a stack counts as at most: they are alike."""
 
-STACK_ROWS = 80
-"""Rows of a stack that are used in the fit, evenly spaced in the file; all are scored."""
+STACK_ROWS, OWN_ROWS = 80, 300
+"""Rows of a stack that the pooled fit and its own use, evenly spaced in the file."""
+
+MODEL_SHARED = 0.5
+"""Deviation that the residuals of one model of a stack share, over what each has of its own."""
 
 RELINEARISATIONS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Weighing:
+    """How much residuals count. weight: one over the standard deviation of each, (N,).
+
+    model: which model each is of, (N,). shared: deviation that a model's residuals have in common,
+    over their own: residuals ``s (e + shared u)`` with e of each row and u of each model have the
+    covariance ``s^2 (1 + shared^2 1 1')`` in a model, and are made independent.
+    """
+
+    weight: FloatArray
+    model: NDArray[np.intp]
+    shared: float = 0.0
+
+    def of(self, residual: FloatArray) -> FloatArray:
+        """Independent residuals of deviation one, (N,)."""
+        own = self.weight * residual
+        if not self.shared:
+            return own
+        count = np.bincount(self.model)
+        mean = np.bincount(self.model, own) / np.maximum(count, 1)
+        taken = 1.0 - 1.0 / np.sqrt(1.0 + self.shared**2 * count)
+        return own - (taken * mean)[self.model]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The cases of one stack that a fit uses. weight: of each residual, (N,)."""
+    """The cases of one stack that a fit uses, and how much each counts."""
 
     cases: tuple[Prepared, ...]
-    weight: FloatArray
+    weighing: Weighing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +87,12 @@ class Fitted:
 
     x: FloatArray
     deviation: FloatArray
+    parameters: tuple[Parameter, ...] = PARAMETERS
 
     @property
     def efficiency(self) -> Efficiency:
         """The constants."""
-        return moved(DEFAULT_EFFICIENCY, PARAMETERS, self.x)
+        return moved(DEFAULT_EFFICIENCY, self.parameters, self.x)
 
 
 def model_key(prepared: Prepared) -> str:
@@ -80,31 +117,56 @@ def timed_cases(cases: Iterable[Case]) -> dict[str, list[Prepared]]:
     return dict(sorted(found.items()))
 
 
+def evenly(cases: Sequence[Prepared], most: int) -> tuple[Prepared, ...]:
+    """Evenly spaced cases."""
+    count = min(len(cases), most)
+    return tuple(cases[i * len(cases) // count] for i in range(count))
+
+
 def sample(cases: Sequence[Prepared]) -> Sample:
-    """Evenly spaced cases, those of one model counting as a few."""
-    count = min(len(cases), STACK_ROWS)
-    chosen = [cases[i * len(cases) // count] for i in range(count)]
-    return Sample(cases=tuple(chosen), weight=weights(chosen))
+    """Evenly spaced cases, those of one model counting as a few: for the pooled fit."""
+    chosen = evenly(cases, STACK_ROWS)
+    model, alike = _models(chosen)
+    few = np.sqrt(np.minimum(1.0, MODEL_ROWS / alike))
+    return Sample(cases=chosen, weighing=Weighing(weight=few / _sigma(chosen), model=model))
 
 
-def weights(cases: Sequence[Prepared]) -> FloatArray:
-    """Weight of each case's residual."""
-    models = [model_key(case) for case in cases]
-    alike = np.array([models.count(model) for model in models])
-    sigma = np.array([TUNED_SIGMA if case.tuned else UNTUNED_SIGMA for case in cases])
-    return np.sqrt(np.minimum(1.0, MODEL_ROWS / alike)) / sigma
+def own_sample(cases: Sequence[Prepared]) -> Sample:
+    """Cases for a stack's own fit: what sets a model apart is shared by its rows."""
+    chosen = evenly(cases, OWN_ROWS)
+    return Sample(cases=chosen, weighing=own_weighing(chosen))
 
 
-def solve(parts: Sequence[tuple[Linear, FloatArray]], prior: FloatArray) -> Fitted:
+def own_weighing(cases: Sequence[Prepared]) -> Weighing:
+    """Of residuals whose models each differ in common."""
+    return Weighing(weight=1.0 / _sigma(cases), model=_models(cases)[0], shared=MODEL_SHARED)
+
+
+def _sigma(cases: Sequence[Prepared]) -> FloatArray:
+    return np.array([TUNED_SIGMA if case.tuned else UNTUNED_SIGMA for case in cases])
+
+
+def _models(cases: Sequence[Prepared]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Which model each case is of, and how many cases are of it."""
+    keys = [model_key(case) for case in cases]
+    _, model, count = np.unique(keys, return_inverse=True, return_counts=True)
+    return model, count[model]
+
+
+def solve(
+    parts: Sequence[tuple[Linear, Weighing]],
+    prior: FloatArray,
+    parameters: tuple[Parameter, ...] = PARAMETERS,
+) -> Fitted:
     """Least squares over the parts and the prior; far rows count less (soft L1).
 
-    parts: cases near one point each, and the weight of their residuals.
+    parts: cases near one point each, and how much their residuals count.
     """
-    spread = np.array([p.spread for p in PARAMETERS])
-    low, high = _bounds(parts)
+    spread = np.array([p.spread for p in parameters])
+    low, high = _bounds(parts, parameters)
 
     def data(x: FloatArray) -> FloatArray:
-        rows = [weight * part.residual(x) for part, weight in parts]
+        rows = [weighing.of(part.residual(x)) for part, weighing in parts]
         far = np.concatenate(rows) if rows else np.zeros(0)
         return np.sign(far) * np.sqrt(2.0 * (np.sqrt(1.0 + far * far) - 1.0))
 
@@ -115,16 +177,19 @@ def solve(parts: Sequence[tuple[Linear, FloatArray]], prior: FloatArray) -> Fitt
     found = least_squares(residuals, start, bounds=(low, high))
     slope = np.asarray(found.jac, dtype=np.float64)
     covariance = np.asarray(np.linalg.inv(slope.T @ slope), dtype=np.float64)
-    return Fitted(x=np.asarray(found.x), deviation=np.sqrt(np.diagonal(covariance)))
+    deviation = np.sqrt(np.diagonal(covariance))
+    return Fitted(x=np.asarray(found.x), deviation=deviation, parameters=parameters)
 
 
 REACH = 1.0
 """How far x may move from where the slopes were taken."""
 
 
-def _bounds(parts: Sequence[tuple[Linear, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+def _bounds(
+    parts: Sequence[tuple[Linear, Weighing]], parameters: Sequence[Parameter]
+) -> tuple[FloatArray, FloatArray]:
     """Those of the parameters, and within reach of every part's slopes."""
-    low, high = (np.log([getattr(p, side) for p in PARAMETERS]) for side in ("low", "high"))
+    low, high = (np.log([getattr(p, side) for p in parameters]) for side in ("low", "high"))
     for part, _ in parts:
         low = np.minimum(np.maximum(low, part.x0 - REACH), part.x0)
         high = np.maximum(np.minimum(high, part.x0 + REACH), part.x0 + 1e-6)
@@ -172,11 +237,16 @@ def _pooled(
     linear: Mapping[str, Linear], samples: Mapping[str, Sample], *, leave_out: str = ""
 ) -> Fitted:
     parts = [
-        (linear[name], one.weight * np.sqrt(min(1.0, STACK_WEIGHT / len(one.cases))))
+        (linear[name], _as_few(one.weighing, STACK_WEIGHT))
         for name, one in samples.items()
         if name != leave_out
     ]
     return solve(parts, position(before(), PARAMETERS))
+
+
+def _as_few(weighing: Weighing, most: float) -> Weighing:
+    share = np.sqrt(min(1.0, most / len(weighing.weight)))
+    return replace(weighing, weight=weighing.weight * share)
 
 
 def before() -> Efficiency:
@@ -185,12 +255,33 @@ def before() -> Efficiency:
     return replace(DEFAULT_EFFICIENCY, **priors)
 
 
-def own_constants(pooled: Pooled, near: Mapping[str, Linear]) -> dict[str, Fitted]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """A stack's own cases, near its own constants."""
+
+    sample: Sample
+    wide: Widened
+
+    def fitted(self, prior: FloatArray, seen: NDArray[np.bool_] | None = None) -> Fitted:
+        """The stack's constants from those of its cases that are seen. prior: x of PARAMETERS."""
+        linear, weighing = self.wide.linear, self.sample.weighing
+        if seen is not None:
+            cases = [case for case, keep in zip(self.sample.cases, seen, strict=True) if keep]
+            linear, weighing = linear.rows(seen), own_weighing(cases)
+        return solve([(linear, weighing)], self.wide.start(prior), self.wide.parameters)
+
+
+def near_stack(pooled: Pooled, name: str, cases: Sequence[Prepared]) -> Near:
+    """A stack's cases near its own constants."""
+    rough = solve([(pooled.linear[name], pooled.samples[name].weighing)], pooled.fitted.x)
+    own = own_sample(cases)
+    linear = linearised(own.cases, rough.efficiency, PARAMETERS)
+    return Near(sample=own, wide=widened(linear, own.cases))
+
+
+def own_constants(pooled: Pooled, near: Mapping[str, Near]) -> dict[str, Fitted]:
     """Every stack's constants from its sample, with the pooled ones as the prior."""
-    return {
-        name: solve([(linear, pooled.samples[name].weight)], pooled.fitted.x)
-        for name, linear in near.items()
-    }
+    return {name: one.fitted(pooled.fitted.x) for name, one in near.items()}
 
 
 def main() -> None:
@@ -204,15 +295,8 @@ def main() -> None:
     stacks = timed_cases(c for c in read_cases(options.cases) if c.quality in "AB")
     pooled = pool(stacks)
     if options.write:
-        near = {name: near_stack(pooled, name) for name in stacks}
-        write_profiles(options.write, pooled, own_constants(pooled, near))
-
-
-def near_stack(pooled: Pooled, name: str) -> Linear:
-    """A stack's cases near its own constants."""
-    one = pooled.samples[name]
-    near = solve([(pooled.linear[name], one.weight)], pooled.fitted.x)
-    return linearised(one.cases, near.efficiency, PARAMETERS)
+        near = {name: near_stack(pooled, name, cases) for name, cases in stacks.items()}
+        write_profiles(options.write, pooled, near, own_constants(pooled, near))
 
 
 if __name__ == "__main__":

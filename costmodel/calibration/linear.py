@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from costmodel.calibration.prepare import Prepared
 from costmodel.efficiency import Efficiency
+from costmodel.software.values import KernelShares
 from costmodel.step import Evaluator
 
 FloatArray = NDArray[np.float64]
@@ -35,7 +36,7 @@ class Parameter:
     """A constant that is fitted: x is its logarithm, so that it stays positive.
 
     prior: its value before the fit. spread: standard deviation of x that it is given. low, high:
-    bounds of the value.
+    bounds of the value. architecture: of the chips whose share of a constant it is (``kernels``).
     """
 
     name: str
@@ -43,6 +44,7 @@ class Parameter:
     spread: float
     low: float
     high: float
+    architecture: str = ""
 
     def value(self, x: float) -> float:
         """The constant at x, within its bounds."""
@@ -55,9 +57,13 @@ class Parameter:
 
 def moved(efficiency: Efficiency, parameters: Sequence[Parameter], x: FloatArray) -> Efficiency:
     """The constants at x."""
-    pairs = zip(parameters, x, strict=True)
-    values: dict[str, float] = {p.name: p.value(float(at)) for p, at in pairs}
-    return replace(efficiency, **values)
+    values: dict[str, dict[str, float]] = {"": {}}
+    for parameter, at in zip(parameters, x, strict=True):
+        of = values.setdefault(parameter.architecture, {})
+        of[parameter.name] = parameter.value(float(at))
+    own = values.pop("")
+    kernels = tuple((name, KernelShares(**shares)) for name, shares in values.items())
+    return replace(efficiency, **own, kernels=kernels)
 
 
 def position(efficiency: Efficiency, parameters: Sequence[Parameter]) -> FloatArray:

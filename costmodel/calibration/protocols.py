@@ -7,8 +7,8 @@ from math import ceil
 import numpy as np
 
 from costmodel.calibration.accuracy import Row, layout_group
-from costmodel.calibration.fit import Fitted, Pooled, Sample, model_key, solve, weights
-from costmodel.calibration.linear import FloatArray, Linear, step_seconds
+from costmodel.calibration.fit import Fitted, Near, Pooled, model_key
+from costmodel.calibration.linear import step_seconds
 from costmodel.calibration.prepare import TUNED_MFU, Prepared
 
 FOLDS = 4
@@ -45,7 +45,7 @@ def unknown_stack(stacks: Mapping[str, Sequence[Prepared]], pooled: Pooled) -> l
 
 
 def known_stack(
-    stacks: Mapping[str, Sequence[Prepared]], pooled: Pooled, near: Mapping[str, Linear]
+    stacks: Mapping[str, Sequence[Prepared]], pooled: Pooled, near: Mapping[str, Near]
 ) -> list[Held]:
     """Each fourth of a stack's models predicted by constants fitted to its other models.
 
@@ -60,7 +60,8 @@ def known_stack(
         for fold in range(min(FOLDS, len(models))):
             if prior is not None:
                 held = set(models[fold::FOLDS])
-                fitted = _without_models(pooled.samples[name], near[name], held, prior)
+                seen = np.array([model_key(c) not in held for c in near[name].sample.cases])
+                fitted = near[name].fitted(prior, seen)
                 found += predicted([c for c in cases if model_key(c) in held], fitted)
     return found
 
@@ -69,12 +70,6 @@ def predicted(cases: Sequence[Prepared], fitted: Fitted) -> list[Held]:
     """The cases under these constants."""
     efficiency = fitted.efficiency
     return [Held(prepared=case, predicted_s=step_seconds(case, efficiency)) for case in cases]
-
-
-def _without_models(one: Sample, near: Linear, held: set[str], prior: FloatArray) -> Fitted:
-    seen = np.array([model_key(case) not in held for case in one.cases])
-    weight = weights([case for case, keep in zip(one.cases, seen, strict=True) if keep])
-    return solve([(near.rows(seen), weight)], prior)
 
 
 def quantile(values: Sequence[float]) -> float:

@@ -1,7 +1,7 @@
 """A software profile from a stack's measured cases, or from kernels measured alone."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from costmodel.calibration.chip_profile import DEFAULTS, fits_by_precision, residuals_of_gemms
@@ -10,10 +10,11 @@ from costmodel.calibration.products import fit_attention, fit_streams
 from costmodel.calibration.profiles import SOFTWARE, Profile, Stated
 from costmodel.calibration.stack import StackFit, fit_stack, moved_constants, usable
 from costmodel.calibration.write import MOVED
-from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
+from costmodel.efficiency import DEFAULT_EFFICIENCY
 from costmodel.errors import InputError
 from costmodel.hardware.values import ATTENTION_KERNELS, ATTENTION_SHARE, Chip
 from costmodel.software.read import profile_names, software_profile
+from costmodel.software.values import CONSTANTS
 
 Document = dict[str, Any]
 
@@ -179,7 +180,7 @@ def _runs(fit: StackFit) -> Mapping[str, object]:
 
 
 def _kept(numbers: Mapping[str, Stated]) -> tuple[str, ...]:
-    return tuple(f"efficiency/{f.name}" for f in fields(Efficiency) if f.name not in numbers)
+    return tuple(f"efficiency/{name}" for name in CONSTANTS if name not in numbers)
 
 
 def _errors(fit: StackFit) -> Document:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from costmodel.calibration.case import Case, UnscorableError
-from costmodel.calibration.fit import Fitted, Sample, model_key, sample, solve, weights
+from costmodel.calibration.fit import Fitted, Sample, model_key, own_sample, own_weighing, solve
 from costmodel.calibration.linear import FloatArray, Linear, linearised, position, step_seconds
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared, prepare
@@ -76,7 +76,7 @@ def usable(cases: Sequence[Case], stack: str) -> tuple[list[Prepared], list[Skip
 def fit_stack(cases: Sequence[Prepared], skipped: Sequence[Skipped] = ()) -> StackFit:
     """The constants of these cases and how well they predict. cases: at least one."""
     models = sorted({model_key(case) for case in cases})
-    chosen = sample(cases)
+    chosen = own_sample(cases)
     fitted, near = constants_of(chosen)
     return StackFit(
         fitted=fitted,
@@ -95,9 +95,9 @@ def constants_of(one: Sample) -> tuple[Fitted, Linear]:
     """The constants of a sample, with the bundled default as the prior, and its cases near them."""
     prior = position(DEFAULT_EFFICIENCY, PARAMETERS)
     near = linearised(one.cases, DEFAULT_EFFICIENCY, PARAMETERS)
-    first = solve([(near, one.weight)], prior)
+    first = solve([(near, one.weighing)], prior)
     near = linearised(one.cases, first.efficiency, PARAMETERS)
-    return solve([(near, one.weight)], prior), near
+    return solve([(near, one.weighing)], prior), near
 
 
 def step_errors(cases: Sequence[Prepared], efficiency: Efficiency) -> StepErrors:
@@ -133,7 +133,7 @@ def _held_out(
         held = set(models[fold::FOLDS])
         kept = np.array([model_key(case) not in held for case in one.cases])
         seen = [case for case, keep in zip(one.cases, kept, strict=True) if keep]
-        fitted = solve([(near.rows(kept), weights(seen))], prior)
+        fitted = solve([(near.rows(kept), own_weighing(seen))], prior)
         unseen = [case for case in cases if model_key(case) in held]
         ratios.append(_log_ratios(unseen, fitted.efficiency))
     return _errors(np.concatenate(ratios))

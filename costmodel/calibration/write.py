@@ -1,14 +1,12 @@
 """Writes fitted constants into the software profiles."""
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from costmodel.calibration.fit import Fitted, Pooled, model_key
-from costmodel.calibration.parameters import PARAMETERS
-from costmodel.software.values import Efficiency
+from costmodel.calibration.fit import Fitted, Near, Pooled, model_key
+from costmodel.software.values import CONSTANTS
 
 MOVED = 0.02
 """A stack's profile states a constant that differs by more than this, relatively, from the
@@ -17,7 +15,9 @@ default's."""
 NOTE = "# Fitted by costmodel/calibration/fit.py: effective values, which trade off.\n"
 
 
-def write_profiles(folder: Path, pooled: Pooled, own: Mapping[str, Fitted]) -> None:
+def write_profiles(
+    folder: Path, pooled: Pooled, near: Mapping[str, Near], own: Mapping[str, Fitted]
+) -> None:
     """The default profile with all its constants, and each stack's with those that differ."""
     rows = sum(len(one.cases) for one in pooled.samples.values())
     stacks = len(pooled.samples)
@@ -29,31 +29,44 @@ def write_profiles(folder: Path, pooled: Pooled, own: Mapping[str, Fitted]) -> N
     for name, fitted in own.items():
         path = folder / f"{name}.yaml"
         if path.exists():
-            cases = pooled.samples[name].cases
+            cases = near[name].sample.cases
             models = len({model_key(case) for case in cases})
             entries = _entries(fitted, path, beside=pooled.fitted)
-            _write(path, entries, f"{{rows: {len(cases)}, models: {models}}}")
+            _write(path, entries, f"{{rows: {len(cases)}, models: {models}}}", _kernels(fitted))
 
 
 def _entries(fitted: Fitted, path: Path, *, beside: Fitted | None) -> list[str]:
     """One line a constant; those that are not fitted stay as the file has them."""
     kept = {line.split(":")[0]: line for line in path.read_text(encoding="utf-8").splitlines()}
     efficiency = fitted.efficiency
-    deviation = dict(zip((p.name for p in PARAMETERS), fitted.deviation, strict=True))
+    pairs = zip(fitted.parameters, fitted.deviation, strict=True)
+    deviation = {p.name: float(sd) for p, sd in pairs if not p.architecture}
     lines: list[str] = []
-    for field in fields(Efficiency):
-        value = getattr(efficiency, field.name)
-        if field.name in deviation:
-            known = getattr(beside.efficiency, field.name) if beside else None
+    for name in CONSTANTS:
+        value = getattr(efficiency, name)
+        if name in deviation:
+            known = getattr(beside.efficiency, name) if beside else None
             if known is None or abs(value / known - 1.0) > MOVED:
-                doubt = f"{deviation[field.name]:.2f}"
+                doubt = f"{deviation[name]:.2f}"
                 number = yaml_number(value)
-                lines.append(f"  {field.name}: {{value: {number}, fitted: true, sd: {doubt}}}")
-        elif f"  {field.name}" in kept:
-            lines.append(kept[f"  {field.name}"])
+                lines.append(f"  {name}: {{value: {number}, fitted: true, sd: {doubt}}}")
+        elif f"  {name}" in kept:
+            lines.append(kept[f"  {name}"])
         elif beside is None:
-            lines.append(f"  {field.name}: {{value: {yaml_number(value)}}}")
+            lines.append(f"  {name}: {{value: {yaml_number(value)}}}")
     return lines
+
+
+def _kernels(fitted: Fitted) -> list[str]:
+    """Shares by architecture that differ from one."""
+    shares: dict[str, list[str]] = {}
+    for parameter, x, deviation in zip(fitted.parameters, fitted.x, fitted.deviation, strict=True):
+        value = parameter.value(float(x))
+        if parameter.architecture and abs(value - 1.0) > MOVED:
+            entry = f"{{value: {yaml_number(value)}, fitted: true, sd: {float(deviation):.2f}}}"
+            own = shares.setdefault(parameter.architecture, [f"  {parameter.architecture}:"])
+            own.append(f"    {parameter.name}: {entry}")
+    return ["kernels:", *(line for own in shares.values() for line in own)] if shares else []
 
 
 def yaml_number(value: float | bool) -> str:
@@ -77,8 +90,8 @@ def write_intervals(folder: Path, widths: Mapping[str, Mapping[bool, float]]) ->
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _write(path: Path, entries: list[str], rows: str) -> None:
+def _write(path: Path, entries: Sequence[str], rows: str, after: Sequence[str] = ()) -> None:
     head = path.read_text(encoding="utf-8").split(NOTE)[0].split("efficiency:\n")[0]
     body = f"{NOTE}fit: {rows}\nefficiency:{'' if entries else ' {}'}\n"
-    text = head + body + "".join(f"{line}\n" for line in entries)
+    text = head + body + "".join(f"{line}\n" for line in (*entries, *after))
     path.write_text(text, encoding="utf-8")

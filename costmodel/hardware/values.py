@@ -51,6 +51,7 @@ class Assumption:
 class Chip:
     """One kind of accelerator.
 
+    architecture: chips of one run the same kernels; its own name for a chip alone.
     Bandwidth and arithmetic are peaks of the data sheet, dense; the fractions say
     which share of them a large matrix product or a large stream was seen to reach.
     attention_fraction: share of the 16-bit peak that fused attention reaches, by kind of kernel
@@ -61,6 +62,7 @@ class Chip:
     name: str
     title: str
     vendor: str
+    architecture: str = ""
     memory_bytes: float | None
     memory_bytes_per_s: float | None
     memory_fraction: float | None

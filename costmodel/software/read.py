@@ -1,7 +1,7 @@
 """Reads software profiles: the bundled ones, and files of a user's own."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from math import isfinite
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, cast
 from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.sheets.read import sheet_document, sheet_names
 from costmodel.safe_document import load_document
-from costmodel.software.values import Efficiency, SoftwareProfile
+from costmodel.software.values import CONSTANTS, Efficiency, KernelShares, SoftwareProfile
 
 FOLDER = "software"
 DEFAULT = "default"
@@ -40,7 +40,8 @@ def software_profile(name: str) -> SoftwareProfile:
         efficiency = Efficiency(**stated)
     else:
         base = software_profile(DEFAULT)
-        efficiency = replace(base.efficiency, **stated)
+        kernels = _kernels(document.get("kernels", {}))
+        efficiency = replace(base.efficiency, **stated, kernels=kernels)
         runs = {**base.runs, **runs}
     return SoftwareProfile(
         name=known,
@@ -48,6 +49,16 @@ def software_profile(name: str) -> SoftwareProfile:
         efficiency=efficiency,
         runs=MappingProxyType(dict(runs)),
         fitted=fitted,
+    )
+
+
+def _kernels(
+    document: Mapping[str, Mapping[str, Mapping[str, float]]],
+) -> tuple[tuple[str, KernelShares], ...]:
+    """Shares by architecture. document: constant -> ``{value, sd}`` for each of them."""
+    return tuple(
+        (name, KernelShares(**{key: entry["value"] for key, entry in shares.items()}))
+        for name, shares in document.items()
     )
 
 
@@ -78,7 +89,7 @@ def _value(entry: object) -> object:
 
 def constant_faults(stated: Mapping[str, object], *, place: str) -> list[Violation]:
     """What is wrong with constants by name: names that are none, and values out of range."""
-    kinds = {field.name: field.type for field in fields(Efficiency)}
+    kinds = CONSTANTS
     faults: list[Violation] = []
     for key, value in stated.items():
         field = f"{place}/{key}"
@@ -125,7 +136,7 @@ def half_width(*, known_stack: bool, tuned: bool, class_defaults: bool) -> float
 
 
 def _check(name: str, stated: Mapping[str, Any], *, whole: bool) -> None:
-    known = {field.name for field in fields(Efficiency)}
+    known = set(CONSTANTS)
     wrong = sorted(set(stated) - known | (known - set(stated) if whole else set()))
     if wrong:
         raise InputError.of(

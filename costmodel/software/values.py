@@ -1,7 +1,27 @@
 """What a training stack reaches of the hardware, and how it runs and measures a model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelShares:
+    """What a stack's kernels reach on the chips of one architecture, over what it reaches overall.
+
+    Each multiplies the constant of its name in ``Efficiency``: ``gemm``, ``expert_gemm``,
+    ``low_precision``, ``attention``, ``memory_traffic`` and ``host_op_s``. A stack writes and tunes
+    its kernels for every architecture anew, and hosts differ with the generation of the chips.
+    """
+
+    gemm: float = 1.0
+    expert_gemm: float = 1.0
+    low_precision: float = 1.0
+    attention: float = 1.0
+    memory_traffic: float = 1.0
+    host_op_s: float = 1.0
+
+
+NO_KERNELS = KernelShares()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +66,7 @@ class Efficiency:
         gradient is made and added, one at a time.
     logit_bytes: memory per logit on the last stage. fixed_memory_bytes: context, workspaces and
         communicator buffers of one chip.
+    kernels: shares by the architecture of the chip, for those that differ from the rest.
     """
 
     gemm: float
@@ -85,6 +106,15 @@ class Efficiency:
     fused_gradients: bool
     logit_bytes: float
     fixed_memory_bytes: float
+    kernels: tuple[tuple[str, KernelShares], ...] = ()
+
+    def shares_on(self, architecture: str) -> KernelShares:
+        """What the kernels reach on chips of an architecture, over the constants above."""
+        return next((own for name, own in self.kernels if name == architecture), NO_KERNELS)
+
+
+CONSTANTS = {field.name: field.type for field in fields(Efficiency) if field.name != "kernels"}
+"""Names of the constants that are one number or switch each, with their types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

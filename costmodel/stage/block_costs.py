@@ -68,8 +68,9 @@ def setting_of(
     tp, ep = [o.tp for o in options], [o.ep for o in options]
     etp = [o.etp for o in options]
     narrow = job.precision in NARROW
-    rates = chip_rates(options, cluster, job)
-    matmul = rates.matmul_flop_per_s * (efficiency.low_precision if narrow else 1.0)
+    rates = chip_rates(options, cluster, job, efficiency)
+    low_precision = efficiency.low_precision * rates.kernels.low_precision
+    matmul = rates.matmul_flop_per_s * (low_precision if narrow else 1.0)
     return Setting(
         options=options,
         job=job,
@@ -97,7 +98,7 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
     gathered = _gathered(dense + expert, setting)
     device_forward_s = work.forward_s + tp.forward_s + cp.forward_s + ep.forward_s
     device_backward_s = work.backward_s + tp.backward_s + cp.backward_s + ep.backward_s
-    host_s = _host_seconds(block, efficiency)
+    host_s = _host_seconds(block, efficiency) * setting.rates.kernels.host_op_s
     forward_s = at_least(device_forward_s, host_s)
     backward_s = at_least(device_backward_s, efficiency.host_backward * host_s)
     terms = Terms(
@@ -129,13 +130,13 @@ def _host_seconds(block: Block, efficiency: Efficiency) -> float:
     return ops * efficiency.host_op_s
 
 
-def at_least(device_s: FloatArray, host_s: float) -> FloatArray:
+def at_least(device_s: FloatArray, host_s: float | FloatArray) -> FloatArray:
     """The longer of device and host time, rounded where they are alike: ``(d^4 + h^4)^(1/4)``.
 
     The host runs ahead of the device, so that the slower of the two sets the pace, and stalls
     from one to the other make a little more where neither is much slower.
     """
-    if host_s <= 0.0:
+    if not np.any(host_s):
         return device_s
     device, host = device_s * device_s, host_s * host_s
     return np.sqrt(np.sqrt(device * device + host * host))

@@ -9,14 +9,17 @@ import pytest
 
 from costmodel.calibration.fit import (
     Sample,
+    Weighing,
     before,
     near_stack,
     own_constants,
+    own_weighing,
     pool,
     sample,
     solve,
     timed_cases,
 )
+from costmodel.calibration.kernels import SPREADS, widened
 from costmodel.calibration.linear import linearised, moved, position, step_seconds
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared
@@ -24,6 +27,7 @@ from costmodel.calibration.protocols import half_widths, known_stack, quantile, 
 from costmodel.calibration.protocols import unknown_stack as unknown
 from costmodel.calibration.write import write_intervals, write_profiles, yaml_number
 from costmodel.safe_document import load_document
+from costmodel.software.values import KernelShares
 from tests.accuracy.test_bundled_cases import CASES
 
 BEFORE = before()
@@ -48,7 +52,7 @@ def test_the_fit_finds_the_constants_that_made_the_runs(known: Sample) -> None:
     """What the products lost is found, spread over the constants that act alike."""
     prior = position(BEFORE, PARAMETERS)
     near = linearised(known.cases, BEFORE, PARAMETERS)
-    fitted = solve([(near, known.weight)], prior)
+    fitted = solve([(near, known.weighing)], prior)
     before, after = near.residual(prior), near.residual(fitted.x)
 
     assert np.abs(after).max() < 0.3 * np.abs(before).max()
@@ -73,7 +77,7 @@ def test_both_protocols_predict_what_they_have_not_seen(
 ) -> None:
     pooled = pool(stacks)
     held = unknown(stacks, pooled)
-    near = {name: near_stack(pooled, name) for name in stacks}
+    near = {name: near_stack(pooled, name, cases) for name, cases in stacks.items()}
     folds = known_stack(stacks, pooled, near)
 
     assert len(held) == sum(map(len, stacks.values()))
@@ -86,8 +90,8 @@ def test_both_protocols_predict_what_they_have_not_seen(
     (tmp_path / "default.yaml").write_text("title: any\n", encoding="utf-8")
     (tmp_path / "nanotron.yaml").write_text("title: one\nruns: {tied: true}\n", encoding="utf-8")
     (tmp_path / "intervals.yaml").write_text("known: {}\nunknown: {}\n", encoding="utf-8")
-    write_profiles(tmp_path, pooled, own)
-    write_profiles(tmp_path, pooled, own)
+    write_profiles(tmp_path, pooled, near, own)
+    write_profiles(tmp_path, pooled, near, own)
     write_intervals(tmp_path, {"known": {True: 0.2, False: 1.0}})
     default = load_document((tmp_path / "default.yaml").read_bytes())
     stack = load_document((tmp_path / "nanotron.yaml").read_bytes())
@@ -97,6 +101,62 @@ def test_both_protocols_predict_what_they_have_not_seen(
     assert stack["runs"] == {"tied": True}
     assert set(stack["efficiency"]) <= {*NAMES}
     assert widths["known"] == {"tuned": 0.2, "untuned": 1.0}
+
+
+@pytest.fixture(scope="module")
+def two_architectures(known: Sample) -> list[Prepared]:
+    """The same runs on two architectures, of which the second has products a tenth slower."""
+    other = [_on_architecture(case, "other") for case in known.cases]
+    slower = replace(BEFORE, kernels=(("other", KernelShares(gemm=0.9)),))
+    return [replace(case, step_s=step_seconds(case, slower)) for case in (*known.cases, *other)]
+
+
+def _on_architecture(prepared: Prepared, name: str) -> Prepared:
+    cluster = prepared.problem.cluster
+    pools = tuple(
+        replace(pool, chip=replace(pool.chip, architecture=name)) for pool in cluster.pools
+    )
+    problem = replace(prepared.problem, cluster=replace(cluster, pools=pools))
+    return replace(prepared, problem=problem)
+
+
+def test_kernels_of_an_architecture_slow_its_chips_alone(
+    known: Sample, two_architectures: list[Prepared]
+) -> None:
+    count = len(known.cases)
+    before = np.array([step_seconds(case, BEFORE) for case in two_architectures])
+    after = np.array([case.step_s for case in two_architectures])
+
+    assert after[:count] == pytest.approx(before[:count])
+    assert (after[count:] > before[count:]).all()
+
+
+def test_the_fit_tells_architectures_apart(two_architectures: list[Prepared]) -> None:
+    linear = linearised(two_architectures, BEFORE, PARAMETERS)
+    wide = widened(linear, two_architectures)
+    weighing = own_weighing(two_architectures)
+    fitted = solve([(wide.linear, weighing)], wide.start(linear.x0), wide.parameters)
+    slow, fast = (fitted.efficiency.shares_on(name) for name in ("other", "ampere"))
+
+    assert slow.gemm < 0.98
+    assert fast.gemm > 1.0
+    assert len(wide.parameters) == len(PARAMETERS) + 2 * len(SPREADS)
+
+
+def test_one_architecture_needs_no_shares(known: Sample) -> None:
+    linear = linearised(known.cases, BEFORE, PARAMETERS)
+
+    assert widened(linear, known.cases).parameters == PARAMETERS
+
+
+def test_residuals_that_models_share_become_independent() -> None:
+    """``W (1 + r^2 1 1') W' = 1`` for a model of four rows and one of one."""
+    model = np.array([0, 0, 0, 0, 1])
+    weighing = Weighing(weight=np.ones(5), model=model, shared=0.5)
+    matrix = np.array([weighing.of(column) for column in np.eye(5)]).T
+    covariance = np.eye(5) + 0.25 * (model[:, None] == model)
+
+    assert matrix @ covariance @ matrix.T == pytest.approx(np.eye(5), abs=1e-12)
 
 
 def test_a_conformal_quantile_is_a_little_high() -> None:

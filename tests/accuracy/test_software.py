@@ -1,16 +1,15 @@
 """Software profiles: what they state, and the intervals that come with them."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 
 from costmodel.calibration.convention import stack_convention
-from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
+from costmodel.efficiency import DEFAULT_EFFICIENCY
 from costmodel.errors import InputError
 from costmodel.software import read
 from costmodel.software.intervals import interval, relative_half_width
 from costmodel.software.read import profile_names, software_profile
+from costmodel.software.values import CONSTANTS
 from costmodel.stage.block_costs import at_least
 from tests.accuracy.test_bundled_cases import CASES, score_all
 
@@ -30,7 +29,7 @@ def test_an_unknown_stack_gets_the_default() -> None:
 def test_the_default_states_every_constant() -> None:
     document = read.sheet_document("software", "default")
 
-    assert set(document["efficiency"]) == {field.name for field in fields(Efficiency)}
+    assert set(document["efficiency"]) == set(CONSTANTS)
 
 
 def test_a_wrong_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,9 @@ class ChipSheet(Document):
 
     title: Name
     vendor: Name
+    architecture: Name | None = Field(
+        default=None, description="chips of one architecture run the same kernels"
+    )
     compiled: Day
     confidence: Confidence
     memory: Number

@@ -102,6 +102,7 @@ def build_chip(
         name=name,
         title=sheet.title,
         vendor=sheet.vendor,
+        architecture=sheet.architecture or name,
         memory_bytes=memory or number_of(sheet.memory, Dimension.BYTES),
         memory_bytes_per_s=bandwidth or number_of(sheet.memory_bandwidth, Dimension.BYTES_PER_S),
         memory_fraction=overrides.memory_fraction or number_of(sheet.memory_fraction),
