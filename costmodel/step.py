@@ -24,9 +24,8 @@ from costmodel.pipeline_seconds import visits_of
 from costmodel.pipeline_time import StageEnd, stage_ends
 from costmodel.problem import Problem
 from costmodel.same import SameProblem
-from costmodel.schedules.passes import passes_of
 from costmodel.schedules.registry import schedule as schedule_kind
-from costmodel.stage.chunks import Kept, chunk_costs, kept, kept_apart, kept_interleaved
+from costmodel.stage.chunks import Kept, chunk_costs, kept_apart, kept_interleaved
 from costmodel.stage.costs import stage_table
 from costmodel.stage.in_flight import most_counts
 from costmodel.stage.table import StageTable
@@ -239,9 +238,9 @@ def _kept(view: Frame, index: Index) -> Kept:
         costs = chunk_costs(view.table, view.rows[index], view.stages[index])
         if kind.program is None:
             return kept_interleaved(most_counts(*shape, chunks), costs)
-        return kept(passes_of(kind, *shape, chunks), costs)
+        return kept_apart(kind.program, shape, costs)
     if kind.program is not None:
-        return kept_apart(kind.program, shape, view.costs[index])
+        return kept_apart(kind.program, shape, (view.costs[index],))
     in_flight = kind.in_flight(*shape)
     return Kept(chunks=in_flight, activation_bytes=in_flight * view.costs[index].activation_bytes)
 

@@ -12,6 +12,9 @@ from costmodel.layout.values import Stage
 from costmodel.schedules.kind import Order, Passes, Phase, Program
 from costmodel.stage.table import StageTable, Terms
 
+ENOUGH = 4
+"""Micro-batches a stage after which a schedule repeats itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkCosts:
@@ -102,9 +105,16 @@ def kept_interleaved(counts: NDArray[np.int64], chunks: Sequence[Keeps]) -> Kept
     return Kept(chunks=int(counts.sum(axis=1).max()), activation_bytes=float(held.max()))
 
 
-def kept_apart(program: Program, shape: tuple[int, int, int], costs: Keeps) -> Kept:
-    """The same for one chunk a stage. shape: stages, this stage, micro-batches."""
-    counts = _most_counts(program, *shape)
+def kept_apart(program: Program, shape: tuple[int, int, int], chunks: Sequence[Keeps]) -> Kept:
+    """The same with weight gradients apart. shape: stages, this stage, micro-batches.
+
+    Passes repeat in the middle, so that ``ENOUGH`` micro-batches a stage show all there is.
+    """
+    num_stages, stage, microbatches = shape
+    shown = num_stages, stage, min(microbatches, ENOUGH * num_stages)
+    if program.chunks > 1:
+        return kept(program.order(*shown), chunks)
+    (costs,), counts = chunks, _most_counts(program, *shown)
     return Kept(
         chunks=max(whole + parts for whole, parts in counts),
         activation_bytes=max(
@@ -117,13 +127,10 @@ def kept_apart(program: Program, shape: tuple[int, int, int], costs: Keeps) -> K
 def _most_counts(
     program: Program, num_stages: int, stage: int, microbatches: int
 ) -> tuple[tuple[int, int], ...]:
-    """(micro-batches kept whole, with weight gradients put off) of which no pair has more of both.
-
-    Passes repeat in the middle, so that four micro-batches a stage show all there is.
-    """
+    """(micro-batches kept whole, those with weights put off) of which no pair has more of both."""
     whole = parts = 0
     found = {(0, 0)}
-    for phase, *_ in program.order(num_stages, stage, min(microbatches, 4 * num_stages)):
+    for phase, *_ in program.order(num_stages, stage, microbatches):
         whole += (phase == Phase.FORWARD) - (phase in (Phase.BACKWARD, Phase.INPUT))
         parts += (phase == Phase.INPUT) - (phase == Phase.WEIGHT)
         found.add((whole, parts))

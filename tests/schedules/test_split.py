@@ -13,6 +13,7 @@ from costmodel.schedules.passes import routes_of
 from costmodel.schedules.registry import schedule, schedules
 from costmodel.schedules.replay import Seconds, Times, lists_of, replay
 from costmodel.schedules.zero_bubble import simulate_split
+from costmodel.stage.chunks import ENOUGH, ChunkCosts, kept, kept_apart
 from tests.schedules.slow_twin import SlowTwin
 
 LISTED = tuple(kind for kind in schedules().values() if kind.program is not None)
@@ -221,3 +222,27 @@ def test_lists_that_wait_for_each_other_are_refused() -> None:
 
     with pytest.raises(ValueError, match="wait for each other"):
         replay(backwards_first, equal(kind, 2, (1, 1, 1)))
+
+
+@pytest.mark.parametrize("kind", LISTED, ids=lambda k: k.name)
+@given(
+    half=st.integers(1, 3),
+    more=st.integers(0, 12),
+    sizes=st.lists(st.floats(0.1, 5.0), min_size=4, max_size=4),
+)
+def test_the_peak_is_that_of_a_few_micro_batches(
+    kind: ScheduleKind, half: int, more: int, sizes: list[float]
+) -> None:
+    p, program = 2 * half, kind.program
+    assert program is not None
+    chunks = [
+        ChunkCosts(forward_s=1.0, backward_s=1.0, activation_bytes=a, deferred_bytes=b)
+        for a, b in zip(sizes[::2], sizes[1::2], strict=True)
+    ][: program.chunks]
+    for stage in range(p):
+        m = ENOUGH * p + 2 * more
+        whole = kept(program.order(p, stage, m), chunks)
+        quick = kept_apart(program, (p, stage, m), chunks)
+
+        assert quick.chunks == whole.chunks
+        assert quick.activation_bytes == pytest.approx(whole.activation_bytes)
