@@ -1,11 +1,13 @@
 """A layout seen through a stage table: what each stage costs and holds, as plain numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from costmodel import holders as holding
 from costmodel.layout.values import Layout, Stage, StageOption
-from costmodel.stage.table import StageTable, Terms
+from costmodel.stage.table import FloatArray, StageTable, Terms
 
 Index = tuple[int, int]
 """(pipeline, stage)."""
@@ -66,12 +68,13 @@ def frame(table: StageTable, option_rows: Mapping[StageOption, int], layout: Lay
     stages = {(d, i): s for d, p in enumerate(layout.pipelines) for i, s in enumerate(p.stages)}
     rows = {index: option_rows[stage.option] for index, stage in stages.items()}
     segments = (*holding.segments(layout), *_end_segments(stages))
+    costs = costs_of(table, list(rows.values()), list(stages.values()))
     return Frame(
         layout=layout,
         table=table,
         rows=rows,
         stages=stages,
-        costs={index: stage_costs(table, rows[index], stage) for index, stage in stages.items()},
+        costs=dict(zip(stages, costs, strict=True)),
         segments=segments,
         held=tuple(
             tuple(_held(table, rows[index], stages[index], segment) for index in segment.holders)
@@ -93,30 +96,57 @@ def _end_segments(stages: Mapping[Index, Stage]) -> tuple[holding.Segment, ...]:
 
 def stage_costs(table: StageTable, row: int, stage: Stage) -> StageCosts:
     """Costs of one stage from the table. A stage with both tied ends keeps that weight once."""
-    ends = _ends(table, stage)
+    return costs_of(table, [row], [stage])[0]
 
-    def total(name: str) -> float:
-        prefix = getattr(table.layers, name)[row]
-        layers = sum(prefix[stop] - prefix[start] for start, stop in stage.chunks)
-        return float(layers + sum(getattr(end, name)[row] for end in ends))
 
-    extra = sum(_extra_parameters(table, row, stage).values())
-    forward_ep_s, backward_ep_s = total("forward_ep_s"), total("backward_ep_s")
-    return StageCosts(
-        forward_s=total("forward_s"),
-        backward_s=total("backward_s"),
-        tp_s=total("forward_tp_s") + total("backward_tp_s"),
-        cp_s=total("forward_cp_s") + total("backward_cp_s"),
-        ep_s=forward_ep_s + backward_ep_s,
-        forward_ep_s=forward_ep_s,
-        backward_ep_s=backward_ep_s,
-        weight_gradient_s=total("weight_gradient_s"),
-        activation_bytes=total("activation_bytes"),
-        deferred_bytes=total("deferred_bytes"),
-        dense=total("dense_parameters") + extra,
-        expert=total("expert_parameters"),
-        transient_bytes=_transient_bytes(table, row, stage),
-    )
+def costs_of(table: StageTable, rows: Sequence[int], stages: Sequence[Stage]) -> list[StageCosts]:
+    """Costs of stages, each from its row of the table."""
+    at, total = np.array(rows), _totals(table, rows, stages)
+    extra = [sum(_extra_parameters(table, r, s).values()) for r, s in zip(at, stages, strict=True)]
+    transient = [_transient_bytes(table, r, s) for r, s in zip(at, stages, strict=True)]
+    columns = {
+        "forward_s": total("forward_s"),
+        "backward_s": total("backward_s"),
+        "tp_s": total("forward_tp_s") + total("backward_tp_s"),
+        "cp_s": total("forward_cp_s") + total("backward_cp_s"),
+        "ep_s": total("forward_ep_s") + total("backward_ep_s"),
+        "forward_ep_s": total("forward_ep_s"),
+        "backward_ep_s": total("backward_ep_s"),
+        "weight_gradient_s": total("weight_gradient_s"),
+        "activation_bytes": total("activation_bytes"),
+        "deferred_bytes": total("deferred_bytes"),
+        "dense": total("dense_parameters") + np.array(extra),
+        "expert": total("expert_parameters"),
+        "transient_bytes": np.array(transient),
+    }
+    names, values = tuple(columns), zip(*(c.tolist() for c in columns.values()), strict=True)
+    return [StageCosts(**dict(zip(names, own, strict=True))) for own in values]
+
+
+def _totals(
+    table: StageTable, rows: Sequence[int], stages: Sequence[Stage]
+) -> Callable[[str], FloatArray]:
+    """Sums a term over the layers and end blocks of each stage, (stages,)."""
+    at = np.array(rows)
+    chunks = [(i, a, b) for i, stage in enumerate(stages) for a, b in stage.chunks]
+    of, start, stop = np.array(chunks, dtype=np.int64).reshape(-1, 3).T
+    ends = [
+        (np.array(held, dtype=np.float64), terms)
+        for held, terms in (
+            ([stage.embedding for stage in stages], table.embedding),
+            ([stage.head for stage in stages], table.head),
+            ([stage.mtp > 0 for stage in stages], table.mtp),
+        )
+        if any(held)
+    ]
+
+    def total(name: str) -> FloatArray:
+        prefix: FloatArray = getattr(table.layers, name)
+        layers = prefix[at[of], stop] - prefix[at[of], start]
+        beside = sum((held * getattr(terms, name)[at] for held, terms in ends), np.zeros(len(at)))
+        return np.bincount(of, layers, len(at)) + beside
+
+    return total
 
 
 def _extra_parameters(table: StageTable, row: int, stage: Stage) -> dict[int, float]:
@@ -141,11 +171,6 @@ def _transient_bytes(table: StageTable, row: int, stage: Stage) -> float:
     if stage.head:
         peaks.append(float(table.head_transient_bytes[row]))
     return max(peaks, default=0.0)
-
-
-def _ends(table: StageTable, stage: Stage) -> list[Terms]:
-    wanted = {_EMBEDDING: stage.embedding, _HEAD: stage.head, _MTP: stage.mtp > 0}
-    return [terms for kind, terms in _end_terms(table).items() if wanted[kind]]
 
 
 def _end_terms(table: StageTable) -> dict[int, Terms]:

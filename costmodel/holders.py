@@ -23,15 +23,15 @@ def segments(layout: Layout) -> tuple[Segment, ...]:
     """Common refinement of all pipelines' layer ranges, in layer order."""
     stages = list(_indexed(layout))
     cuts = sorted({edge for _, stage in stages for chunk in stage.chunks for edge in chunk})
+    place = {cut: n for n, cut in enumerate(cuts)}
+    held: list[dict[tuple[int, int], None]] = [{} for _ in cuts]
+    for index, stage in stages:
+        for start, stop in stage.chunks:
+            for n in range(place[start], place[stop]):
+                held[n][index] = None
     return tuple(
-        Segment(
-            start=start,
-            stop=stop,
-            holders=tuple(
-                index for index, stage in stages if any(a <= start < b for a, b in stage.chunks)
-            ),
-        )
-        for start, stop in itertools.pairwise(cuts)
+        Segment(start=start, stop=stop, holders=tuple(holders))
+        for (start, stop), holders in zip(itertools.pairwise(cuts), held, strict=False)
     )
 
 
