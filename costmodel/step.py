@@ -30,7 +30,7 @@ from costmodel.stage.costs import stage_table
 from costmodel.stage.in_flight import most_counts
 from costmodel.stage.table import StageTable
 
-EVALUATOR_VERSION = "7"
+EVALUATOR_VERSION = "8"
 """Changes whenever the same layout would get another step time."""
 
 __all__ = ["EVALUATOR_VERSION", "Evaluator", "Problem", "evaluate"]

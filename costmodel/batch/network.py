@@ -9,6 +9,7 @@ from costmodel.job import Job
 from costmodel.model.placement import Collective
 from costmodel.network import collectives
 from costmodel.network.groups import group_link
+from costmodel.network.synchronisation import BY_LAYER
 from costmodel.stage.table import FloatArray
 
 HALVES = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
@@ -30,17 +31,26 @@ def ring_seconds(
 
 
 def ring_sync(
-    pool: Pool, ranks: IntArray, stride: IntArray, parameters: FloatArray, zero: IntArray, job: Job
+    pool: Pool,
+    group: tuple[IntArray, IntArray],
+    parameters: FloatArray,
+    zero: IntArray,
+    layers: IntArray,
+    job: Job,
 ) -> Sync:
     """As ``costmodel.network.synchronisation.segment_sync`` has it, for stages of one pool.
 
-    parameters: on one chip before ZeRO, (N, kinds); zero: (N, 1).
+    group: ranks and stride, (N,) each. parameters: on one chip before ZeRO, (N, kinds); zero:
+    (N, 1); layers: of each kind, at least 1, (kinds,).
     """
     gathered = np.where(zero > 0, job.weight_bytes, job.gradient_bytes)
-    down, up = (
-        np.where(parameters > 0, ring_seconds(pool, ranks, stride, size * parameters, half), 0.0)
-        for size, half in zip((job.gradient_bytes, gathered), HALVES, strict=True)
-    )
+    parts = np.where(zero >= BY_LAYER, layers, 1)
+
+    def half_s(size: FloatArray | int, half: Collective) -> FloatArray:
+        one = ring_seconds(pool, *group, size * parameters / parts, half)
+        return np.where(parameters > 0, parts * one, 0.0)
+
+    down, up = half_s(job.gradient_bytes, HALVES[0]), half_s(gathered, HALVES[1])
     return Sync(reduce_s=np.where(zero > 0, down, down + up), gather_s=np.where(zero > 0, up, 0.0))
 
 

@@ -152,8 +152,9 @@ def _sync(part: Part, rows: UniformRows, shape: Shape, held: _Held) -> Sync:
     job, zero = part.problem.job, rows.zero[:, None]
     strides = rows.tp, rows.ep * rows.etp
     ranks = held.dense_ranks[:, 0], held.expert_ranks[:, 0]
+    layers = np.array([max(1, run.stop - run.start) for run in shape.runs])
     own = [
-        ring_sync(part.pool, n, stride, parameters, zero, job)
+        ring_sync(part.pool, (n, stride), parameters, zero, layers, job)
         for n, stride, parameters in zip(ranks, strides, held.runs, strict=True)
         if parameters.any()
     ]

@@ -23,6 +23,9 @@ class SyncTime:
 
 NO_SYNC = SyncTime(reduce_s=0.0, gather_s=0.0)
 
+BY_LAYER = 2
+"""ZeRO stage from which each layer's gradients and weights travel by themselves."""
+
 
 def stage_sync(problem: Problem, view: Frame) -> dict[Index, SyncTime]:
     """Time of every stage's gradient sums and parameter gathers, before any overlap.
@@ -97,13 +100,16 @@ def segment_sync(
     """Time that each holder of a segment is busy with its groups.
 
     With ZeRO 0 the gradients are all-reduced (both halves carry gradients), else reduce-scattered
-    and the updated parameters gathered. Dense and expert weights have different groups.
+    and the updated parameters gathered. Dense and expert weights have different groups. From ZeRO 2
+    on every layer is summed and gathered by itself, so that each has its latency.
     """
     job = problem.job
     options = [layout.pipelines[d].stages[i].option for d, i in segment.holders]
     counts = [layout.pipelines[d].count for d, _ in segment.holders]
     sharded = any(option.zero > 0 for option in options)
     gathered = job.weight_bytes if sharded else job.gradient_bytes
+    by_layer = any(option.zero >= BY_LAYER for option in options)
+    parts = max(1, segment.stop - segment.start) if by_layer else 1
     dense = [h.dense for h in holdings]
     expert = [h.expert for h in holdings]
     totals = [NO_SYNC] * len(options)
@@ -111,12 +117,14 @@ def segment_sync(
         if not any(parameters):
             continue
         rows = list(zip(options, counts, parameters, strict=True))
-        down = [side(o, n, q * job.gradient_bytes) for o, n, q in rows]
-        up = [side(o, n, q * gathered) for o, n, q in rows]
+        down = [side(o, n, q * job.gradient_bytes / parts) for o, n, q in rows]
+        up = [side(o, n, q * gathered / parts) for o, n, q in rows]
         reduce_s = phase_seconds(problem.cluster, down, Collective.REDUCE_SCATTER)
         gather_s = phase_seconds(problem.cluster, up, Collective.ALL_GATHER)
         totals = [
-            _added(t, SyncTime(reduce_s=reduce_s[o.pool], gather_s=gather_s[o.pool]))
+            _added(
+                t, SyncTime(reduce_s=parts * reduce_s[o.pool], gather_s=parts * gather_s[o.pool])
+            )
             for t, o in zip(totals, options, strict=True)
         ]
     return totals if sharded else [_reduced(t) for t in totals]

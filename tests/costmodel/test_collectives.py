@@ -5,12 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from costmodel.frame import Holding
 from costmodel.hardware.values import Cluster
+from costmodel.holders import Segment
+from costmodel.layout.values import Layout, StageOption
 from costmodel.model.placement import Collective
 from costmodel.network import collectives
 from costmodel.network.groups import SCALE_OUT_HOP
 from costmodel.network.phases import Side, phase_seconds
-from tests.costmodel.cases import TWO_ISLANDS, cluster, pool
+from costmodel.network.synchronisation import segment_sync
+from tests.costmodel.cases import TWO_ISLANDS, cluster, pipeline, pool, problem
 
 payloads = st.floats(min_value=1.0, max_value=1e12)
 ranks = st.integers(min_value=1, max_value=4096)
@@ -98,3 +102,17 @@ def test_pools_of_one_island_are_joined_by_their_fabric() -> None:
     over = busy(same, [side("p", 4), side("q", 4)])
     far = busy(TWO_ISLANDS, [side("p", 4), side("q", 4)])
     assert over < far
+
+
+@pytest.mark.parametrize(("zero", "parts"), [(1, 1), (2, 32), (3, 32)])
+def test_fully_sharded_layers_travel_one_by_one(zero: int, parts: int) -> None:
+    """From ZeRO 2 on each of 32 layers has its latency; the bytes are the same."""
+    option = StageOption(pool="p", replicas=32, zero=zero)
+    layout = Layout(pipelines=(pipeline((option,), (0, 32), 1),))
+    segment = Segment(start=0, stop=32, holders=((0, 0),))
+    held = Holding(dense=8e9, expert=0.0)
+    (got,) = segment_sync(problem(), layout, segment, [held])
+    one = side("p", 32, 1, 8e9 * problem().job.gradient_bytes / parts)
+
+    expected = parts * phase_seconds(TWO_ISLANDS, [one], Collective.REDUCE_SCATTER)["p"]
+    assert got.reduce_s == pytest.approx(expected)
