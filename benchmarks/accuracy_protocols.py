@@ -22,12 +22,12 @@ from costmodel.calibration.fit import near_stack, own_constants, pool, timed_cas
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.protocols import (
     Held,
-    half_widths,
     known_stack,
     rows_of,
     unknown_stack,
 )
 from costmodel.calibration.read import read_cases
+from costmodel.calibration.widths import own_widths, pooled_widths
 from costmodel.calibration.write import write_intervals, write_profiles
 
 PROFILES = Path(__file__).parents[1] / "cluster_profiles" / "software"
@@ -55,8 +55,12 @@ def main() -> None:
         options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.write:
         write_profiles(PROFILES, pooled, near, own_constants(pooled, near))
-        widths = {name.split()[0]: half_widths(held) for name, held in protocols.items()}
-        write_intervals(PROFILES, widths)
+        widths = {
+            name.split()[0]: pooled_widths([one.miss for one in held])
+            for name, held in protocols.items()
+        }
+        own = own_widths(one.miss for one in protocols["known stack"])
+        write_intervals(PROFILES, widths, own)
 
 
 def _options() -> argparse.Namespace:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import log
 
 import numpy as np
 
@@ -10,30 +10,45 @@ from costmodel.calibration.accuracy import Row, layout_group
 from costmodel.calibration.fit import Fitted, Near, Pooled, model_key
 from costmodel.calibration.linear import step_seconds
 from costmodel.calibration.prepare import TUNED_MFU, Prepared
+from costmodel.calibration.widths import Miss, own_widths, pooled_widths
+from costmodel.software.intervals import regime
 
 FOLDS = 4
 """Parts that the models of a stack are split in; each is predicted from the others."""
 
-COVERAGE = 0.9
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One prediction of a case that the constants have not seen; seconds."""
+    """One prediction of a case that the constants have not seen; seconds.
+
+    fold: of the stack's models that the constants have not seen; None if none of the stack's.
+    """
 
     prepared: Prepared
     predicted_s: float
+    fold: int | None = None
+
+    @property
+    def stack(self) -> str:
+        """That of the case."""
+        return self.prepared.case.stack
+
+    @property
+    def mfu(self) -> float:
+        """The predicted utilisation: what an interval may depend on."""
+        measured_s, mfu = self.prepared.step_s or 1.0, self.prepared.mfu or 0.0
+        return mfu * measured_s / self.predicted_s
 
     @property
     def tuned(self) -> bool:
-        """Whether it is predicted to be bound by the device: what an interval may depend on."""
-        measured_s, mfu = self.prepared.step_s or 1.0, self.prepared.mfu or 0.0
-        return mfu * measured_s / self.predicted_s >= TUNED_MFU
+        """Whether it is predicted to be bound by the device."""
+        return self.mfu >= TUNED_MFU
 
     @property
-    def log_ratio(self) -> float:
-        """|ln(measured / predicted)|."""
-        return abs(float(np.log((self.prepared.step_s or 1.0) / self.predicted_s)))
+    def miss(self) -> Miss:
+        """How far it was off."""
+        ratio = (self.prepared.step_s or 1.0) / self.predicted_s
+        return Miss(stack=self.stack, mfu=self.mfu, log_ratio=abs(log(ratio)))
 
 
 def unknown_stack(stacks: Mapping[str, Sequence[Prepared]], pooled: Pooled) -> list[Held]:
@@ -62,48 +77,46 @@ def known_stack(
                 held = set(models[fold::FOLDS])
                 seen = np.array([model_key(c) not in held for c in near[name].sample.cases])
                 fitted = near[name].fitted(prior, seen)
-                found += predicted([c for c in cases if model_key(c) in held], fitted)
+                found += predicted([c for c in cases if model_key(c) in held], fitted, fold)
     return found
 
 
-def predicted(cases: Sequence[Prepared], fitted: Fitted) -> list[Held]:
+def predicted(cases: Sequence[Prepared], fitted: Fitted, fold: int | None = None) -> list[Held]:
     """The cases under these constants."""
     efficiency = fitted.efficiency
-    return [Held(prepared=case, predicted_s=step_seconds(case, efficiency)) for case in cases]
-
-
-def quantile(values: Sequence[float]) -> float:
-    """The conformal 90 % quantile: the ceil(0.9 (n + 1))-th smallest, at most the largest."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered), ceil(COVERAGE * (len(ordered) + 1))) - 1]
-
-
-def half_widths(held: Sequence[Held]) -> dict[bool, float]:
-    """Relative half-width of the interval for rows predicted tuned (True) or not (False)."""
-    widths: dict[bool, float] = {}
-    for tuned in (True, False):
-        values = [one.log_ratio for one in held if one.tuned is tuned]
-        widths[tuned] = float(np.exp(quantile(values)) - 1.0) if values else 1.0
-    return widths
+    return [
+        Held(prepared=case, predicted_s=step_seconds(case, efficiency), fold=fold) for case in cases
+    ]
 
 
 def rows_of(held: Sequence[Held]) -> list[Row]:
-    """Rows for the figures; each stack's interval is calibrated on the other stacks."""
-    widths = {
-        stack: half_widths([one for one in held if one.prepared.case.stack != stack])
-        for stack in {one.prepared.case.stack for one in held}
-    }
-    return [
-        Row(
-            id=one.prepared.case.id,
-            stack=one.prepared.case.stack,
-            group=layout_group(one.prepared.case),
-            tuned=one.prepared.tuned,
-            errors={"time": one.predicted_s / (one.prepared.step_s or 1.0) - 1.0},
-            predicted_s=one.predicted_s,
-            measured_s=one.prepared.step_s or 1.0,
-            half_width=widths[one.prepared.case.stack][one.tuned],
-            assumptions=one.prepared.assumptions,
-        )
-        for one in held
-    ]
+    """Rows for the figures. No run has a part in its own interval's width.
+
+    Widths come from the stack's other folds where they have enough runs, else from the other
+    stacks; those of an unknown stack always do.
+    """
+    rows: list[Row] = []
+    for stack, fold in sorted({(one.stack, one.fold) for one in held}):
+        others = pooled_widths([one.miss for one in held if one.stack != stack])
+        same = [one for one in held if one.stack == stack]
+        own = own_widths(one.miss for one in same if one.fold not in (fold, None))
+        for one in same:
+            if one.fold == fold:
+                width = own.get(stack, {}).get(one.tuned, others[regime(one.mfu)])
+                rows.append(_row(one, width))
+    return rows
+
+
+def _row(one: Held, half_width: float) -> Row:
+    prepared, measured_s = one.prepared, one.prepared.step_s or 1.0
+    return Row(
+        id=prepared.case.id,
+        stack=one.stack,
+        group=layout_group(prepared.case),
+        tuned=prepared.tuned,
+        errors={"time": one.predicted_s / measured_s - 1.0},
+        predicted_s=one.predicted_s,
+        measured_s=measured_s,
+        half_width=half_width,
+        assumptions=prepared.assumptions,
+    )

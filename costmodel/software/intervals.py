@@ -1,10 +1,20 @@
 """The 90 % interval around a predicted step time."""
 
+from bisect import bisect_right
+
 from costmodel.evaluation import Evaluation
-from costmodel.software.read import half_width, profile_names
+from costmodel.software.read import profile_names, width_document
 
 TUNED_MFU = 0.25
 """From this predicted utilisation a step counts as bound by the device; below, by overheads."""
+
+REGIME_EDGES = (0.15, TUNED_MFU, 0.35, 0.42)
+"""Predicted utilisations between which a regime lies, with a width of its own."""
+
+
+def regime(mfu: float) -> int:
+    """Which regime a predicted utilisation is in: 0 for the lowest."""
+    return bisect_right(REGIME_EDGES, mfu)
 
 
 def interval(
@@ -22,8 +32,8 @@ def interval(
 
 def relative_half_width(mfu: float, *, stack: str = "", class_defaults: bool = False) -> float:
     """h of the interval ``[T / (1 + h), T (1 + h)]`` around a predicted time T."""
-    return half_width(
-        known_stack=stack in profile_names(),
-        tuned=mfu >= TUNED_MFU,
-        class_defaults=class_defaults,
-    )
+    document = width_document()
+    own = document["stacks"].get(stack, {}).get("tuned" if mfu >= TUNED_MFU else "untuned")
+    known = document["known" if stack in profile_names() else "unknown"]
+    width = float(known[regime(mfu)] if own is None else own)
+    return width * float(document["class_defaults"]) if class_defaults else width

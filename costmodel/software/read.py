@@ -127,12 +127,9 @@ def efficiency_of(software: str | Mapping[str, float | bool] | None) -> Efficien
 
 
 @cache
-def half_width(*, known_stack: bool, tuned: bool, class_defaults: bool) -> float:
-    """Relative half-width of the 90 % interval in one regime (``intervals.yaml``)."""
-    document = sheet_document(FOLDER, "intervals")
-    regime = document["known" if known_stack else "unknown"]
-    width = float(regime["tuned" if tuned else "untuned"])
-    return width * float(document["class_defaults"]) if class_defaults else width
+def width_document() -> Mapping[str, Any]:
+    """Widths of the 90 % intervals (``intervals.yaml``)."""
+    return sheet_document(FOLDER, "intervals")
 
 
 def _check(name: str, stated: Mapping[str, Any], *, whole: bool) -> None:

@@ -23,7 +23,7 @@ from costmodel.calibration.kernels import SPREADS, widened
 from costmodel.calibration.linear import linearised, moved, position, step_seconds
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared
-from costmodel.calibration.protocols import half_widths, known_stack, quantile, rows_of
+from costmodel.calibration.protocols import known_stack, rows_of
 from costmodel.calibration.protocols import unknown_stack as unknown
 from costmodel.calibration.write import write_intervals, write_profiles, yaml_number
 from costmodel.safe_document import load_document
@@ -83,16 +83,16 @@ def test_both_protocols_predict_what_they_have_not_seen(
     assert len(held) == sum(map(len, stacks.values()))
     assert 0 < len(folds) <= len(held)
     assert {row.id for row in rows_of(held)} == {c.case.id for s in stacks.values() for c in s}
-    assert all(width > 0 for width in half_widths(held).values())
+    assert all(row.half_width > 0 for row in (*rows_of(held), *rows_of(folds)))
 
     own = own_constants(pooled, near)
     del own["megatron-2021"]
     (tmp_path / "default.yaml").write_text("title: any\n", encoding="utf-8")
     (tmp_path / "nanotron.yaml").write_text("title: one\nruns: {tied: true}\n", encoding="utf-8")
-    (tmp_path / "intervals.yaml").write_text("known: {}\nunknown: {}\n", encoding="utf-8")
+    (tmp_path / "intervals.yaml").write_text("class_defaults: 1.3\nknown: []\n", encoding="utf-8")
     write_profiles(tmp_path, pooled, near, own)
     write_profiles(tmp_path, pooled, near, own)
-    write_intervals(tmp_path, {"known": {True: 0.2, False: 1.0}})
+    write_intervals(tmp_path, {"known": (1.0, 0.2)}, {"nanotron": {True: 0.1}})
     default = load_document((tmp_path / "default.yaml").read_bytes())
     stack = load_document((tmp_path / "nanotron.yaml").read_bytes())
     widths = load_document((tmp_path / "intervals.yaml").read_bytes())
@@ -100,7 +100,11 @@ def test_both_protocols_predict_what_they_have_not_seen(
     assert {key for key, entry in default["efficiency"].items() if entry.get("fitted")} == {*NAMES}
     assert stack["runs"] == {"tied": True}
     assert set(stack["efficiency"]) <= {*NAMES}
-    assert widths["known"] == {"tuned": 0.2, "untuned": 1.0}
+    assert widths == {
+        "class_defaults": 1.3,
+        "known": [1.0, 0.2],
+        "stacks": {"nanotron": {"tuned": 0.1}},
+    }
 
 
 @pytest.fixture(scope="module")
@@ -157,11 +161,6 @@ def test_residuals_that_models_share_become_independent() -> None:
     covariance = np.eye(5) + 0.25 * (model[:, None] == model)
 
     assert matrix @ covariance @ matrix.T == pytest.approx(np.eye(5), abs=1e-12)
-
-
-def test_a_conformal_quantile_is_a_little_high() -> None:
-    assert quantile([float(i) for i in range(1, 20)]) == 18.0
-    assert quantile([1.0, 2.0]) == 2.0
 
 
 @pytest.mark.parametrize("value", [0.123456, 2e-5, 1e9, 393.0, True, 1.5])

@@ -44,10 +44,10 @@ def test_a_wrong_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_intervals_widen_with_what_is_not_known() -> None:
-    known, unknown = (relative_half_width(0.4, stack=stack) for stack in ("nanotron", ""))
+    known, unknown = (relative_half_width(0.4, stack=stack) for stack in ("vtrain", ""))
 
-    assert 0 < known < relative_half_width(0.1, stack="nanotron")
-    assert unknown < relative_half_width(0.4, class_defaults=True)
+    assert 0 < known < unknown < relative_half_width(0.4, class_defaults=True)
+    assert unknown < relative_half_width(0.1)
 
 
 def test_an_interval_encloses_the_prediction() -> None:

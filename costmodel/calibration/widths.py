@@ -1,0 +1,73 @@
+"""Widths of the 90 % intervals: split-conformal quantiles of runs that a fit has not seen.
+
+A prediction's regime is its utilisation of the chip's 16-bit peak: what runs far below that
+depends on more that a case does not state. A stack with enough runs of its own has its own widths.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from costmodel.software.intervals import REGIME_EDGES, TUNED_MFU, regime
+
+COVERAGE = 0.9
+
+OWN_ROWS = 20
+"""Runs of one stack and regime from which the stack has a width of its own."""
+
+Widths = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Miss:
+    """How far one prediction was off: |ln(measured / predicted)|. mfu: predicted."""
+
+    stack: str
+    mfu: float
+    log_ratio: float
+
+
+def quantile(values: Sequence[float]) -> float:
+    """The conformal 90 % quantile: the ceil(0.9 (n + 1))-th smallest, at most the largest."""
+    return _quantile(values, [1.0] * len(values))
+
+
+def _quantile(values: Sequence[float], weights: Sequence[float]) -> float:
+    """The smallest value below or at which 90 % of the weight lies, a run to come counted as the
+    mean one (Tibshirani et al. 2019, weighted conformal prediction)."""
+    order = np.argsort(values)
+    total = np.cumsum(np.asarray(weights)[order])
+    needed = COVERAGE * (total[-1] + float(np.mean(weights)))
+    at = int(np.searchsorted(total, needed - 1e-9))
+    return float(values[int(order[min(at, len(order) - 1)])])
+
+
+def pooled_widths(misses: Sequence[Miss]) -> Widths:
+    """Relative half-width by regime; in each, all stacks count alike, whatever their runs.
+
+    A regime without runs has the width of the widest.
+    """
+    found: dict[int, float] = {}
+    for at in range(len(REGIME_EDGES) + 1):
+        here = [miss for miss in misses if regime(miss.mfu) == at]
+        if here:
+            rows = Counter(miss.stack for miss in here)
+            weights = [1.0 / rows[miss.stack] for miss in here]
+            found[at] = exp(_quantile([miss.log_ratio for miss in here], weights)) - 1.0
+    widest = max(found.values(), default=1.0)
+    return tuple(found.get(at, widest) for at in range(len(REGIME_EDGES) + 1))
+
+
+def own_widths(misses: Iterable[Miss]) -> dict[str, dict[bool, float]]:
+    """By stack and by whether a step is predicted tuned, where there are enough runs."""
+    runs: dict[tuple[str, bool], list[float]] = defaultdict(list)
+    for miss in misses:
+        runs[miss.stack, miss.mfu >= TUNED_MFU].append(miss.log_ratio)
+    found: dict[str, dict[bool, float]] = {}
+    for (stack, tuned), values in sorted(runs.items()):
+        if len(values) >= OWN_ROWS:
+            found.setdefault(stack, {})[tuned] = exp(quantile(values)) - 1.0
+    return found
