@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.simulation import Simulation
 from planner.trace import events
-from planner.trace.events import Event, ns
+from planner.trace.events import STEP, Event, ns, process_of
 from planner.trace.passes import Drawn, drawn_passes
 from planner.trace.stage import COMPUTE, Cut, next_place, stage_events
 
@@ -62,12 +62,12 @@ def trace_events(simulation: Simulation, cut: Cut) -> Iterator[Event]:
 
 
 def _step(simulation: Simulation) -> Iterator[Event]:
-    """Process 0: from one optimizer step to the next, as the whole plan takes it."""
-    yield from events.process(0, "step")
-    yield from events.thread(COMPUTE, 0, "whole plan")
+    """The first process: from one optimizer step to the next, as the whole plan takes it."""
+    yield from events.process(STEP, "step")
+    yield from events.lane(COMPUTE, STEP, "whole plan")
     parts = {name: seconds for name, seconds in simulation.evaluation.breakdown.items() if seconds}
     span = (0, ns(simulation.evaluation.step_time_s))
-    yield events.slice_("step", "step", (0, COMPUTE), span, {"breakdown_s": parts})
+    yield events.slice_("step", "step", (STEP, COMPUTE), span, {"breakdown_s": parts})
 
 
 def _flows(simulation: Simulation, arrows: dict[tuple[str, int, int], Drawn]) -> Iterator[Event]:
@@ -80,5 +80,6 @@ def _flows(simulation: Simulation, arrows: dict[tuple[str, int, int], Drawn]) ->
             continue
         number += 1
         start, end = one.computing
-        sent = (one.stage + 1, COMPUTE, end - (end > start))
-        yield from events.flow(number, sent, (taker.stage + 1, COMPUTE, taker.computing[0]))
+        sent = (process_of(one.stage), COMPUTE, end - (end > start))
+        received = (process_of(taker.stage), COMPUTE, taker.computing[0])
+        yield from events.flow(number, sent, received)

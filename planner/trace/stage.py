@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from costmodel.schedules.kind import Phase
 from planner.simulation import Simulation
 from planner.trace import events
-from planner.trace.events import Event, ns
+from planner.trace.events import Event, ns, process_of
 from planner.trace.memory import held_bytes
 from planner.trace.passes import WORDS, Drawn
 
 COMPUTE, COMMUNICATION = 1, 2
-"""Threads of a stage's process; communication that overlaps other communication goes to 3, 4..."""
+"""Lanes of a stage; communication that overlaps other communication goes to 3, 4..."""
 
 MEMORY = "memory (bytes)"
 
@@ -33,9 +33,9 @@ def stage_events(
 ) -> Iterator[Event]:
     """Everything of one stage: its passes, communication, memory, and the end of the step."""
     share = simulation.run.seconds.visits
-    number, drawn = stage + 1, [p for p in passes if cut.drawn(p.microbatch, share)]
+    number, drawn = process_of(stage), [p for p in passes if cut.drawn(p.microbatch, share)]
     yield from events.process(number, _title(simulation, stage))
-    yield from events.thread(COMPUTE, number, "compute")
+    yield from events.lane(COMPUTE, number, "compute")
     for one in drawn:
         args = {"phase": WORDS[one.phase], "microbatch": one.microbatch, "chunk": one.chunk}
         yield events.slice_(one.name, "pass", (number, COMPUTE), one.computing, args)
@@ -70,7 +70,7 @@ def _left_out(
 
 
 def _communication(simulation: Simulation, stage: int, drawn: list[Drawn]) -> Iterator[Event]:
-    """Slices of communication, on as many threads as overlap."""
+    """Slices of communication, on as many lanes as overlap."""
     found: list[tuple[tuple[int, int], str, str, Event]] = []
     for one in drawn:
         args = {"microbatch": one.microbatch, "chunk": one.chunk}
@@ -88,13 +88,11 @@ def _communication(simulation: Simulation, stage: int, drawn: list[Drawn]) -> It
     if time.sync_s > 0.0:
         span = (ns(start), ns(start + time.sync_s))
         found.append((span, "gradients and weights", "dp", {}))
-    yield from _on_threads(stage + 1, sorted(found, key=lambda slice_: slice_[0]))
+    yield from _on_lanes(process_of(stage), sorted(found, key=lambda slice_: slice_[0]))
 
 
-def _on_threads(
-    number: int, found: list[tuple[tuple[int, int], str, str, Event]]
-) -> Iterator[Event]:
-    """Every slice on the first thread that is free, and the threads' names."""
+def _on_lanes(number: int, found: list[tuple[tuple[int, int], str, str, Event]]) -> Iterator[Event]:
+    """Every slice on the first lane that is free, and the lanes' names."""
     free: list[int] = []
     for span, name, kind, args in found:
         if span[1] <= span[0]:
@@ -104,7 +102,7 @@ def _on_threads(
         yield events.slice_(name, kind, (number, COMMUNICATION + k), span, args)
     for k in range(len(free)):
         name = "communication" if k == 0 else f"communication {k + 1}"
-        yield from events.thread(COMMUNICATION + k, number, name)
+        yield from events.lane(COMMUNICATION + k, number, name)
 
 
 def next_place(simulation: Simulation, one: Drawn) -> int | None:
@@ -131,7 +129,7 @@ def _end(simulation: Simulation, stage: int) -> Iterator[Event]:
     """The optimizer, after the stage's gradients are summed."""
     time = simulation.stages[stage].time
     span = (ns(time.finish_s - time.optimizer_s), ns(time.finish_s))
-    yield events.slice_("optimizer", "optimizer", (stage + 1, COMPUTE), span, {})
+    yield events.slice_("optimizer", "optimizer", (process_of(stage), COMPUTE), span, {})
 
 
 def _memory(simulation: Simulation, stage: int, passes: list[Drawn], cut: Cut) -> Iterator[Event]:
@@ -141,4 +139,4 @@ def _memory(simulation: Simulation, stage: int, passes: list[Drawn], cut: Cut) -
     highest = max(range(len(samples)), key=lambda k: samples[k][1])
     for k, (at, held) in enumerate(samples):
         if k in (0, highest) or cut.drawn(passes[k - 1].microbatch, share):
-            yield events.counter(MEMORY, stage + 1, at, {"bytes": round(held)})
+            yield events.counter(MEMORY, process_of(stage), at, {"bytes": round(held)})

@@ -18,6 +18,7 @@ from costmodel.step import evaluate
 from planner.simulation import Simulation, simulate
 from planner.timeline import timeline
 from planner.trace.document import trace_text
+from planner.trace.events import FIRST_STAGE, STEP, process_of
 from planner.trace.stage import MEMORY
 from planner.values import Effort, Plan
 from tests.layout.edits import CLUSTER, DENSE, SPARSE
@@ -64,7 +65,7 @@ def of(events: list[Event], phase: str, **wanted: object) -> list[Event]:
 
 def slices(events: list[Event], stage: int, kind: str) -> float:
     """Seconds in slices of a category on a stage."""
-    return sum(e["dur"] for e in of(events, "X", pid=stage + 1, cat=kind)) / 1e6
+    return sum(e["dur"] for e in of(events, "X", pid=process_of(stage), cat=kind)) / 1e6
 
 
 @pytest.mark.parametrize("recompute", ["none", "full"])
@@ -83,7 +84,7 @@ def test_a_trace_says_what_the_prediction_says(kind: str, line: str, recompute: 
         assert slices(events, i, "dp") == pytest.approx(use.sync_s, rel=1e-6, abs=1e-6)
         assert slices(events, i, "optimizer") == pytest.approx(use.optimizer_s, rel=1e-6, abs=1e-6)
         assert slices(events, i, "ep") >= use.ep_s - 1e-6
-        memory = [e["args"]["bytes"] for e in of(events, "C", pid=i + 1, name=MEMORY)]
+        memory = [e["args"]["bytes"] for e in of(events, "C", pid=process_of(i), name=MEMORY)]
         assert max(memory) == pytest.approx(stage.memory.peak, abs=1.0)
 
 
@@ -106,6 +107,9 @@ def test_the_format_is_the_documented_one(kind: str) -> None:
         assert event.get("dur", 0) >= 0
     named = {(e["pid"], e["tid"]) for e in of(events, "M", name="thread_name")}
     assert {(e["pid"], e["tid"]) for e in of(events, "X")} <= named
+    assert {e["pid"] for e in events} >= {STEP, FIRST_STAGE}
+    owner = {e["tid"]: e["pid"] for e in events}
+    assert all(owner[e["tid"]] == e["pid"] > 0 for e in events)
     assert {e["pid"] for e in events} == {e["pid"] for e in of(events, "M", name="process_name")}
 
 
@@ -152,10 +156,10 @@ def test_long_steps_leave_out_micro_batches_in_the_middle() -> None:
     assert stop - start > 350
     assert len(of(events, "X", cat="pass")) <= 200
     for i, use in enumerate(simulation.uses):
-        (gone,) = of(events, "X", pid=i + 1, cat="left out")
+        (gone,) = of(events, "X", pid=process_of(i), cat="left out")
         seen = slices(events, i, "pass") + gone["args"]["computing_s"]
         assert seen == pytest.approx(use.compute_s, rel=1e-6)
-        peak = max(e["args"]["bytes"] for e in of(events, "C", pid=i + 1))
+        peak = max(e["args"]["bytes"] for e in of(events, "C", pid=process_of(i)))
         assert peak == pytest.approx(simulation.stages[i].memory.peak, abs=1.0)
 
 
@@ -172,7 +176,7 @@ def test_any_pipeline_of_any_layout_can_be_simulated(layout: Layout, data: st.Da
         parts = [getattr(use, name) for name in use.__slots__ if name != "finish_s"]
         assert sum(parts) == pytest.approx(use.finish_s)
         assert use.idle_s >= -1e-9 * use.finish_s
-        (optimizer,) = of(events, "X", pid=i + 1, cat="optimizer")
+        (optimizer,) = of(events, "X", pid=process_of(i), cat="optimizer")
         assert (optimizer["ts"] + optimizer["dur"]) / 1e6 == pytest.approx(use.finish_s, abs=1e-8)
 
 
@@ -201,5 +205,7 @@ def test_every_schedule_is_drawn_as_text(kind: str) -> None:
 
     assert head.startswith("pipeline 0, 16 of 64 micro-batches")
     assert [len(row.partition("|")[2]) for row in rows] == [241] * 4
-    assert all(("W" in row.upper()) is (kind not in ("1f1b", "gpipe", "interleaved")) for row in rows)
+    assert all(
+        ("W" in row.upper()) is (kind not in ("1f1b", "gpipe", "interleaved")) for row in rows
+    )
     assert rows[0].partition("|")[2][0] in "Ff"
