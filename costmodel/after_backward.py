@@ -27,7 +27,7 @@ def reached_sync(sync: Sync, zero: IntArray, efficiency: Efficiency) -> Sync:
     slow, trained = efficiency.sync_traffic, efficiency.trained_share
     return Sync(
         reduce_s=slow * trained * sync.reduce_s,
-        gather_s=slow * np.where(zero < 3, trained, 1.0) * sync.gather_s,
+        gather_s=slow * sync.gather_s * np.where(zero < 3, trained, 1.0),
     )
 
 

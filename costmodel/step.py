@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
+from costmodel.after_backward import Sync, exposed_sync_s, optimizer_s, reached_sync
 from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory, StageTime
 from costmodel.frame import Frame, Index, frame, shard_counts
 from costmodel.layout.values import Layout, StageOption
@@ -130,21 +132,22 @@ def _sharding(
 
 
 def _syncs(problem: Problem, view: Frame) -> dict[Index, SyncTime]:
-    """Gradient sums and parameter gathers at the rate that the software reaches.
+    """Gradient sums and parameter gathers at the rate that the software reaches."""
+    syncs = stage_sync(problem, view)
+    reached = reached_sync(_columns(syncs), _zero(view), problem.efficiency)
+    pairs = zip(syncs, reached.reduce_s.tolist(), reached.gather_s.tolist(), strict=True)
+    return {index: SyncTime(reduce_s=down, gather_s=up) for index, down, up in pairs}
 
-    Only what is trained is summed and, unless its weights are sharded, gathered.
-    """
-    efficiency, syncs = problem.efficiency, stage_sync(problem, view)
-    slow, trained = efficiency.sync_traffic, efficiency.trained_share
-    if slow == trained == 1.0:
-        return syncs
-    return {
-        index: SyncTime(
-            reduce_s=slow * trained * sync.reduce_s,
-            gather_s=slow * sync.gather_s * (trained if view.stages[index].option.zero < 3 else 1),
-        )
-        for index, sync in syncs.items()
-    }
+
+def _columns(syncs: Mapping[Index, SyncTime]) -> Sync:
+    return Sync(
+        reduce_s=np.array([sync.reduce_s for sync in syncs.values()]),
+        gather_s=np.array([sync.gather_s for sync in syncs.values()]),
+    )
+
+
+def _zero(view: Frame) -> NDArray[np.int64]:
+    return np.array([stage.option.zero for stage in view.stages.values()])
 
 
 def _stage_times(
@@ -157,9 +160,9 @@ def _stage_times(
 ) -> dict[Index, StageTime]:
     starts = _sync_starts(view, ends)
     times: dict[Index, StageTime] = {}
-    for index, costs in view.costs.items():
-        sync_s = _exposed_sync_s(problem, view, index, syncs[index])
-        optimizer_s = _optimizer_s(problem, view, index, shards[index])
+    exposed = _exposed_sync_s(problem, view, syncs)
+    updates = _optimizer_s(problem, view, shards)
+    for (index, costs), sync_s, update_s in zip(view.costs.items(), exposed, updates, strict=True):
         times[index] = StageTime(
             forward_s=costs.forward_s,
             backward_s=costs.backward_s,
@@ -171,8 +174,8 @@ def _stage_times(
             end_s=ends[index].end_s,
             wait_s=starts[index] - ends[index].end_s,
             sync_s=sync_s,
-            optimizer_s=optimizer_s,
-            finish_s=starts[index] + sync_s + optimizer_s,
+            optimizer_s=update_s,
+            finish_s=starts[index] + sync_s + update_s,
         )
     return times
 
@@ -187,28 +190,26 @@ def _sync_starts(view: Frame, ends: Mapping[Index, StageEnd]) -> dict[Index, flo
     return starts
 
 
-def _exposed_sync_s(problem: Problem, view: Frame, index: Index, sync: SyncTime) -> float:
-    """What the last backward (gradients) and the next forward (parameters) do not hide.
-
-    ``max(e t, t - 0.8 B)`` and ``max(e t, t - 0.8 F)``, e the share that never hides. What ZeRO 2
-    and 3 already move during the micro-batches is not moved again.
-    """
-    zero = view.stages[index].option.zero
-    share, least = problem.efficiency.sync_overlap, problem.efficiency.sync_exposed
-    costs, down, up = view.costs[index], sync.reduce_s, sync.gather_s
-    reduce_s = max(least * down, down - share * costs.backward_s) if zero < 2 else 0.0
-    gather_s = max(least * up, up - share * costs.forward_s) if zero < 3 else 0.0
-    return reduce_s + gather_s
+def _exposed_sync_s(problem: Problem, view: Frame, syncs: Mapping[Index, SyncTime]) -> list[float]:
+    """What the last backward and the next forward of each stage do not hide."""
+    forward = np.array([costs.forward_s for costs in view.costs.values()])
+    backward = np.array([costs.backward_s for costs in view.costs.values()])
+    return exposed_sync_s(
+        _columns(syncs), _zero(view), forward, backward, problem.efficiency
+    ).tolist()
 
 
-def _optimizer_s(problem: Problem, view: Frame, index: Index, shards: tuple[float, float]) -> float:
-    """Memory-bound update of the chip's share: ``34 bytes x parameters / bandwidth``."""
-    option, costs = view.stages[index].option, view.costs[index]
-    dense, expert = shards if option.zero >= 1 else (1.0, 1.0)
-    parameters = costs.dense / dense + costs.expert / expert
-    rate = problem.cluster.pool(option.pool).chip.streaming_bytes_per_s()
-    updated = problem.efficiency.trained_share * parameters
-    return problem.efficiency.optimizer_bytes_per_parameter * updated / rate
+def _optimizer_s(
+    problem: Problem, view: Frame, shards: Mapping[Index, tuple[float, float]]
+) -> list[float]:
+    """Update of each stage's share on one chip."""
+    sharded = _zero(view) >= 1
+    held = np.array([(costs.dense, costs.expert) for costs in view.costs.values()])
+    split = np.array([shards[index] for index in view.stages])
+    dense, expert = (held / np.where(sharded[:, None], split, 1.0)).T
+    pools = [problem.cluster.pool(stage.option.pool) for stage in view.stages.values()]
+    rates = np.array([pool.chip.streaming_bytes_per_s() for pool in pools])
+    return optimizer_s(dense, expert, rates, problem.efficiency).tolist()
 
 
 def _stages(
