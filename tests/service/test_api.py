@@ -232,6 +232,7 @@ def test_the_description_names_every_resource(client: TestClient) -> None:
         "/v1/estimates",
         "/v1/plans",
         "/v1/plans/{plan_id}",
+        "/v1/plans/{plan_id}/trace",
     }
 
 
