@@ -14,6 +14,7 @@ from costmodel.step import EVALUATOR_VERSION, evaluate
 from planner.baselines.baseline import Setting
 from planner.baselines.registry import compared
 from planner.bound import EXACT
+from planner.family_search import family_bound
 from planner.instance import Instance, layout_of
 from planner.kernels import make_ready
 from planner.placement import place
@@ -86,6 +87,7 @@ def _explained(problem: Problem, tried: list[Outcome], watch: Watch) -> Plan:
     evaluation = evaluate(problem, layout)
     step_s = evaluation.step_time_s
     bound = bound_for(instance, step_s, optimal=found.optimal and best.best is found.best)
+    bound = family_bound(best.target.name, layout, step_s, bound, best.bound_s)
     return Plan(
         problem=problem,
         target=best.target.label,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from costmodel.problem import Problem
 from planner.chain_meshes import renumbered, search_chain_meshes
 from planner.exact import prove
+from planner.family_search import FAMILIES, deepened
 from planner.improvement import improve
 from planner.instance import Draft, Instance, Score, layout_of, shapes_of
 from planner.mesh_search import (
@@ -33,12 +34,17 @@ ONE_MESH = frozenset({"tp", "cp", "ep", "replicas", "micro_batch_size"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What the search of a target's space gave; ``best`` is its fastest layout with a place."""
+    """What the search of a target's space gave.
+
+    best: its fastest layout with a place. bound_s: below which no layout of the target's family is,
+    as far as its search proved; 0 if nothing.
+    """
 
     target: Target
     instance: Instance
     found: Found
     best: Scored | None
+    bound_s: float = 0.0
 
     @property
     def step_time_s(self) -> float:
@@ -55,10 +61,21 @@ def outcomes(
     every maintained target and, last, ``any`` with the time that is left.
     """
     if target != LAUNCHABLE:
-        return [outcome(problem, everything, pinned(target_called(target), pins), watch)]
+        one = outcome(problem, everything, pinned(target_called(target), pins), watch)
+        return [_deepened(problem, one, watch)]
     found = [_shared(problem, everything, pinned(each, pins), watch) for each in _by_effort()]
     rest = Watch(limit_s=max(0.0, watch.limit_s - watch.elapsed_s))
     return [*found, outcome(problem, everything, pinned(target_called(ANY), pins), rest)]
+
+
+def _deepened(problem: Problem, one: Outcome, watch: Watch) -> Outcome:
+    """The outcome after the search of its family, in the time that is left."""
+    name, instance = one.target.name, one.instance
+    if name not in FAMILIES or not instance.space.options or watch.expired():
+        return one
+    found, bound_s = deepened(problem, name, instance, one.found, watch)
+    best = _first_placed(problem, instance, found)
+    return replace(one, found=found, best=best, bound_s=bound_s)
 
 
 def _by_effort() -> list[Target]:

@@ -145,3 +145,27 @@ def test_meshes_use_no_chip_twice_and_the_whole_batch() -> None:
             for stages, count in mesh.kinds
         )
         assert used <= sum(instance.chips)
+
+
+def test_a_family_proves_more_than_the_bound_of_everything() -> None:
+    found = plan(
+        load_model("llama3-70b"), load_cluster("hybrid-64"), JOB, target="megatron", time_limit_s=60
+    )
+    assert found.bound is not None
+    assert found.layout is not None
+
+    assert found.bound.step_time_s <= found.step_time_s
+    assert len({pipeline.stages for pipeline in found.layout.pipelines}) == 1
+    assert "megatron/1" in found.bound.method
+    assert found.bound.gap < 0.02
+
+
+def test_a_family_bounds_only_its_own_layouts() -> None:
+    """llama3-8b runs fastest with stages that both pools share, which the family leaves out."""
+    found = plan(load_model("llama3-8b"), load_cluster("hybrid-64"), JOB, target="megatron")
+    assert found.bound is not None
+    assert found.layout is not None
+
+    alike = len({pipeline.stages for pipeline in found.layout.pipelines}) == 1
+    assert alike or found.bound.method in ("work", "ramp")
+    assert found.bound.step_time_s <= found.step_time_s
