@@ -42,9 +42,12 @@ class Convention:
     held_sums: the whole outputs that tensor parallelism sums stay allocated until the device has
         summed them, and the host runs ahead of it: without a pipeline, whose hand-overs wait, to
         the end of the forward.
-    sequence_parallel, shards_optimizer, fully_sharded: where not stated. expert_tp: experts are
+    sequence_parallel, shards_optimizer, fully_sharded: where not stated. sharded_zero: the ZeRO
+        stage that a sharded optimizer is. expert_tp: experts are
         split over tp where the expert tensor parallelism is not stated, else whole.
     recomputes_to_fit: where recomputation is not stated, it is what the memory needs, else none.
+    offloads_to_fit: where it is not stated and all is sharded, activations that do not fit go to
+        the host's memory, hidden behind compute.
     layer_recompute, layer_kept: share of a layer's forward that "selective" repeats, and of its
         activations that it keeps; 0 what ``StageOption`` means by it.
     keeps_gathered: weights stay whole in a pipeline once gathered, and gradients until the last
@@ -80,8 +83,10 @@ class Convention:
     sequence_parallel: bool = True
     shards_optimizer: bool = True
     fully_sharded: bool = False
+    sharded_zero: int = 1
     expert_tp: bool = True
     recomputes_to_fit: bool = True
+    offloads_to_fit: bool = False
     layer_recompute: float = 0.0
     layer_kept: float = 0.0
     keeps_gathered: bool = False
@@ -159,7 +164,7 @@ def _megatron_ci(case: Case, how: Convention) -> Convention:
     how = replace(
         how,
         fused_attention=engine and chosen,
-        dropout=cp == 1,
+        dropout=cp == 1 and case.model.sub("mla") is None,
         deterministic=experts or "nondeterministic" not in name,
         transformer_engine=engine,
         grouped_experts=experts and any(word in name for word in GROUPED),

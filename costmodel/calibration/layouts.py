@@ -1,6 +1,5 @@
 """The job and the uniform layout of a case."""
 
-from dataclasses import replace
 from itertools import pairwise
 from math import floor
 
@@ -114,35 +113,32 @@ def _zero(reading: Reading) -> int:
     if sharded is None:
         sharded = reading.convention.shards_optimizer
         reading.assume(f"optimizer sharding not stated: {'on' if sharded else 'off'}")
-    return 0 if sharded is False else 1
+    return 0 if sharded is False else reading.convention.sharded_zero
 
 
 def _recompute(reading: Reading) -> str:
     """``full``; ``selective`` where norms or activations are named (not the attention core)."""
     text = reading.case.parallel.text("recompute")
-    if not states_recompute(reading) and not reading.convention.recomputes_to_fit:
+    if not states_recompute(reading) and not recompute_is_open(reading):
         reading.assume("recomputation not stated: none")
     if text.startswith("full"):
         return "full"
     return "selective" if "norm" in text or "moe_act" in text else "none"
 
 
+def recompute_is_open(reading: Reading) -> bool:
+    """Whether the case leaves open what is recomputed, and the stack leaves that to memory."""
+    how, custom = reading.convention, _is_custom(reading)
+    return not states_recompute(reading) and (how.recomputes_to_fit or custom)
+
+
 def states_recompute(reading: Reading) -> bool:
-    """Whether the case says what is recomputed."""
-    return reading.case.parallel.values.get("recompute") is not None
+    """Whether the case says what is recomputed; "custom" does not."""
+    return reading.case.parallel.values.get("recompute") is not None and not _is_custom(reading)
 
 
-def recomputing(layout: Layout, mode: str) -> Layout:
-    """The layout with another recompute mode on every stage."""
-
-    def changed(pipeline: Pipeline) -> Pipeline:
-        stages = (
-            replace(stage, option=replace(stage.option, recompute=mode))
-            for stage in pipeline.stages
-        )
-        return replace(pipeline, stages=tuple(stages))
-
-    return replace(layout, pipelines=tuple(changed(p) for p in layout.pipelines))
+def _is_custom(reading: Reading) -> bool:
+    return reading.case.parallel.text("recompute").startswith("custom")
 
 
 def _cuts(reading: Reading, layers: int, parts: int) -> list[int]:

@@ -38,14 +38,40 @@ class Seen:
 
 def seen(prepared: Prepared, evaluations: Sequence[tuple[Evaluation, float]]) -> Seen:
     """The figures of a case, mixed where a part of the layers recomputes."""
-    kept = prepared.how.layer_kept if len(evaluations) == 2 else 0.0
-    shares = [kept, 1.0 - kept] if kept else [share for _, share in evaluations]
+    shares = _shares(prepared, evaluations)
     parts = [_of_rank(prepared, evaluation) for evaluation, _ in evaluations]
 
     def mean(name: str) -> float:
         return sum(share * getattr(part, name) for part, share in zip(parts, shares, strict=True))
 
     return Seen(**{field.name: mean(field.name) for field in fields(Seen)})
+
+
+def _shares(prepared: Prepared, evaluations: Sequence[tuple[Evaluation, float]]) -> list[float]:
+    """Shares of the layouts in a memory figure, which may differ from those in a time."""
+    kept = prepared.how.layer_kept if len(evaluations) == 2 else 0.0
+    return [kept, 1.0 - kept] if kept else [share for _, share in evaluations]
+
+
+def shortfall(prepared: Prepared, evaluations: Sequence[tuple[Evaluation, float]]) -> float:
+    """Largest share of a chip's usable memory that a stage lacks; 0 where the case fits.
+
+    Without the activations of a case whose activations go to the host as far as they do not fit.
+    """
+    shares = _shares(prepared, evaluations)
+    stages = [[s for pipeline in e.stages for s in pipeline] for e, _ in evaluations]
+    offloads = prepared.offloads
+
+    def use(memory: StageMemory) -> float:
+        return memory.peak - (memory.activations if offloads else 0.0)
+
+    lacks = (
+        sum(share * use(one.memory) for share, one in zip(shares, alike, strict=True))
+        / alike[0].memory.capacity
+        - 1.0
+        for alike in zip(*stages, strict=True)
+    )
+    return max(0.0, *lacks)
 
 
 def _of_rank(prepared: Prepared, evaluation: Evaluation) -> Seen:

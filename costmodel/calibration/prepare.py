@@ -6,7 +6,7 @@ from costmodel.calibration.case import Case
 from costmodel.calibration.clusters import cluster_of
 from costmodel.calibration.completion import completed
 from costmodel.calibration.convention import Convention, convention
-from costmodel.calibration.layouts import job_of, layout_of, recomputing, states_recompute
+from costmodel.calibration.layouts import job_of, layout_of
 from costmodel.calibration.measured import measured_step_s, model_flop_per_token
 from costmodel.calibration.mixed import (
     MIXED_ASSUMPTION,
@@ -16,6 +16,7 @@ from costmodel.calibration.mixed import (
     plain_case,
 )
 from costmodel.calibration.models import Reading, model_of
+from costmodel.calibration.open_settings import OFFLOADED, decided_by_memory
 from costmodel.efficiency import Efficiency
 from costmodel.evaluation import Evaluation
 from costmodel.layout.values import Layout
@@ -62,6 +63,11 @@ class Prepared:
             vendor_attention=self.how.transformer_engine,
         )
         return replace(self.problem, efficiency=replace(own, **ADAPTERS) if self.adapters else own)
+
+    @property
+    def offloads(self) -> bool:
+        """Whether activations that do not fit are taken to go to the host's memory."""
+        return OFFLOADED in self.assumptions
 
     @property
     def adapters(self) -> bool:
@@ -113,41 +119,6 @@ def prepare(case: Case) -> Prepared:
         mfu=flop * tokens / (step_s * peak * chips) if step_s else None,
         assumptions=(),
     )
-    layouts = _layouts(prepared, reading, layout)
+    problem = prepared.problem_under(problem.efficiency)
+    layouts = decided_by_memory(problem, reading, layout)
     return replace(prepared, layouts=layouts, assumptions=tuple(reading.assumptions))
-
-
-def _layouts(
-    prepared: Prepared, reading: Reading, layout: Layout
-) -> tuple[tuple[Layout, float], ...]:
-    """The layout, or a mix of one without and one with full recomputation."""
-    how, text = reading.convention, reading.case.parallel.text("recompute")
-    if "selective" in text and how.layer_recompute:
-        return _mixed(layout, how.layer_recompute)
-    if states_recompute(reading) or not how.recomputes_to_fit:
-        return ((layout, 1.0),)
-    share = share_to_fit(prepared, layout)
-    if share:
-        reading.assume("recomputation not stated: of as many layers as the memory needs")
-    else:
-        reading.assume("recomputation not stated: none, as memory suffices")
-    return _mixed(layout, share)
-
-
-def _mixed(layout: Layout, share: float) -> tuple[tuple[Layout, float], ...]:
-    parts = ((recomputing(layout, "none"), 1.0 - share), (recomputing(layout, "full"), share))
-    return tuple(part for part in parts if part[1] > 0.0)
-
-
-def share_to_fit(prepared: Prepared, layout: Layout) -> float:
-    """Share of the layers that has to recompute for the fullest stage to fit; 0 to 1."""
-    problem = prepared.problem_under(prepared.problem.efficiency)
-    plain = evaluate(problem, recomputing(layout, "none"))
-    if plain.fits:
-        return 0.0
-    full = evaluate(problem, recomputing(layout, "full"))
-    shares = [0.0]
-    for one, other in zip(plain.stages[0], full.stages[0], strict=True):
-        saved = one.memory.peak - other.memory.peak
-        shares.append(min(1.0, one.memory.missing / saved) if saved > 0 else 0.0)
-    return max(shares)
