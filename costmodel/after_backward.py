@@ -52,6 +52,18 @@ def exposed_sync_s(
     return reduce_s + np.where(zero < 3, exposed(sync.gather_s, forward_s), 0.0)
 
 
+def pieces_s(
+    layers: FloatArray, ranks: FloatArray, zero: IntArray, efficiency: Efficiency
+) -> FloatArray:
+    """Parameters gathered slice by slice after the update: ``c layers (ranks - 1)``.
+
+    Only with ZeRO 1 and 2, and for software that does not gather flat buffers. layers: of the
+    stage; ranks: among which each weight is spread.
+    """
+    spread = (zero == 1) | (zero == 2)
+    return efficiency.gather_piece_s * np.where(spread, layers * (ranks - 1.0), 0.0)
+
+
 def optimizer_s(
     dense: FloatArray, expert: FloatArray, bytes_per_s: FloatArray, efficiency: Efficiency
 ) -> FloatArray:

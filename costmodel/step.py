@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from costmodel.after_backward import Sync, exposed_sync_s, optimizer_s, reached_sync
+from costmodel.after_backward import Sync, exposed_sync_s, optimizer_s, pieces_s, reached_sync
 from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory, StageTime
 from costmodel.frame import Frame, Index, frame, shard_counts
 from costmodel.layout.values import Layout, StageOption
@@ -32,7 +32,7 @@ from costmodel.stage.costs import stage_table
 from costmodel.stage.in_flight import most_counts
 from costmodel.stage.table import StageTable
 
-EVALUATOR_VERSION = "8"
+EVALUATOR_VERSION = "9"
 """Changes whenever the same layout would get another step time."""
 
 __all__ = ["EVALUATOR_VERSION", "Evaluator", "Problem", "evaluate"]
@@ -160,7 +160,7 @@ def _stage_times(
 ) -> dict[Index, StageTime]:
     starts = _sync_starts(view, ends)
     times: dict[Index, StageTime] = {}
-    exposed = _exposed_sync_s(problem, view, syncs)
+    exposed = _exposed_sync_s(problem, view, syncs, shards)
     updates = _optimizer_s(problem, view, shards)
     for (index, costs), sync_s, update_s in zip(view.costs.items(), exposed, updates, strict=True):
         times[index] = StageTime(
@@ -190,13 +190,19 @@ def _sync_starts(view: Frame, ends: Mapping[Index, StageEnd]) -> dict[Index, flo
     return starts
 
 
-def _exposed_sync_s(problem: Problem, view: Frame, syncs: Mapping[Index, SyncTime]) -> list[float]:
+def _exposed_sync_s(
+    problem: Problem,
+    view: Frame,
+    syncs: Mapping[Index, SyncTime],
+    shards: Mapping[Index, tuple[float, float]],
+) -> list[float]:
     """What the last backward and the next forward of each stage do not hide."""
     forward = np.array([costs.forward_s for costs in view.costs.values()])
     backward = np.array([costs.backward_s for costs in view.costs.values()])
-    return exposed_sync_s(
-        _columns(syncs), _zero(view), forward, backward, problem.efficiency
-    ).tolist()
+    layers = np.array([float(stage.num_layers) for stage in view.stages.values()])
+    ranks, zero = np.array([shards[index][0] for index in view.stages]), _zero(view)
+    exposed = exposed_sync_s(_columns(syncs), zero, forward, backward, problem.efficiency)
+    return (exposed + pieces_s(layers, ranks, zero, problem.efficiency)).tolist()
 
 
 def _optimizer_s(

@@ -4,7 +4,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from costmodel.after_backward import Sync, exposed_sync_s, optimizer_s, reached_sync
+from costmodel.after_backward import (
+    Sync,
+    exposed_sync_s,
+    optimizer_s,
+    pieces_s,
+    reached_sync,
+)
 from costmodel.batch.ends import Pipelines, step_seconds
 from costmodel.batch.kept import kept_bytes
 from costmodel.batch.network import copies_seconds, ring_sync
@@ -125,7 +131,9 @@ def _pipelines(part: Part, rows: UniformRows, shape: Shape, known: _Known) -> Pi
     sync = reached_sync(_sync(part, rows, shape, held), zero, efficiency)
     passes = sums.forward_s, sums.backward_s
     extra = sharding_seconds(zero, passes, (sync.reduce_s, sync.gather_s), efficiency)
+    layers = np.array([float(stage.num_layers) for stage in shape.stages])
     after_s = exposed_sync_s(sync, zero, *passes, efficiency) + _optimizer_s(part, rows, held)
+    after_s = after_s + pieces_s(layers, held.dense_ranks.astype(np.float64), zero, efficiency)
     return Pipelines(
         chunk_kinds=shape.chunk_kinds,
         stage_kinds=shape.stage_kinds,

@@ -53,6 +53,8 @@ class Efficiency:
     sync_traffic: measured over computed seconds of gradient sums and parameter gathers.
     sync_overlap: share of one micro-batch's backward (forward) under which the gradient
         reduce-scatter (parameter all-gather) hides; sync_exposed: share of it that never hides.
+    gather_piece_s: time for each layer and rank where updated parameters are gathered slice by
+        slice, 0 where they are gathered as flat buffers.
     sharded_weights_overlap, sharded_weights_exposed: ZeRO-3 gathers hide under this share of
         compute, and this share of them never hides.
     p2p_exposed: share of the bytes between stages that the next pass waits for.
@@ -94,6 +96,7 @@ class Efficiency:
     sync_traffic: float
     sync_overlap: float
     sync_exposed: float
+    gather_piece_s: float
     sharded_weights_overlap: float
     sharded_weights_exposed: float
     p2p_exposed: float
