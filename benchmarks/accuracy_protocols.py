@@ -10,6 +10,7 @@ half-widths of the intervals. Peak memory by the same protocols comes last.
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from costmodel.calibration import memory_fit
 from costmodel.calibration.accuracy import accuracy_document
 from costmodel.calibration.case import Case
 from costmodel.calibration.fit import near_stack, own_constants, pool, timed_cases
+from costmodel.calibration.memory_seen import shortfall
 from costmodel.calibration.parameters import PARAMETERS
+from costmodel.calibration.prepare import Prepared
 from costmodel.calibration.protocols import (
     Held,
     known_stack,
@@ -31,6 +34,9 @@ from costmodel.calibration.widths import own_widths, pooled_widths
 from costmodel.calibration.write import write_intervals, write_profiles
 
 PROFILES = Path(__file__).parents[1] / "cluster_profiles" / "software"
+SHORT = 0.05
+"""Share of a chip's memory that a run may lack without being listed."""
+
 COLUMNS = ("n", "median_ape", "mape", "p90_ape", "bias")
 
 
@@ -51,6 +57,7 @@ def main() -> None:
     }
     found = {name: _report(name, held) for name, held in protocols.items()}
     found["memory"] = _memory(cases, write=options.write)
+    found["short of memory"] = _short_of_memory(stacks)
     if options.output:
         options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.write:
@@ -111,6 +118,26 @@ def _memory(cases: list[Case], *, write: bool) -> dict[str, Any]:
     return {
         protocol: {k: list(v) for k, v in found.items()} for protocol, found in protocols.items()
     }
+
+
+def _short_of_memory(stacks: Mapping[str, Sequence[Prepared]]) -> dict[str, list[str]]:
+    """Runs that are predicted to lack memory although they ran, by stack."""
+    short = {
+        name: [case.case.id for case in cases if lacks_memory(case) > SHORT]
+        for name, cases in stacks.items()
+    }
+    total = sum(len(cases) for cases in stacks.values())
+    print(f"\npredicted to lack more than {SHORT:.0%} of memory: ", end="")
+    print(f"{sum(map(len, short.values()))} of {total} runs")
+    for name, ids in short.items():
+        if ids:
+            print(f"  {name}: {', '.join(ids)}")
+    return short
+
+
+def lacks_memory(case: Prepared) -> float:
+    """Share of its chips' memory that the case lacks."""
+    return shortfall(case, case.evaluations(case.problem.efficiency))
 
 
 def _shares(errors: list[float]) -> list[str]:

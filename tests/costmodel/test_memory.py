@@ -7,6 +7,7 @@ from costmodel.job import Job
 from costmodel.layout.values import StageOption
 from costmodel.memory import Shards, static_bytes
 from costmodel.stage.activations import kept_bytes
+from costmodel.stage.costs import stage_table
 from costmodel.stage.local import local_shares
 from costmodel.step import evaluate
 from tests.costmodel.cases import even_layout, problem
@@ -90,3 +91,29 @@ def test_optimizer_shards_over_every_pipeline_that_holds_the_layer() -> None:
     four = evaluate(case, even_layout(option, 4, 8, count=4)).stages[0][1].memory
     assert four.optimizer == pytest.approx(one.optimizer / 4)
     assert four.weights == one.weights
+
+
+@pytest.mark.parametrize(("zero", "expected"), [(1, 0.0), (2, 2.0), (3, 6.0)])
+def test_a_sharded_block_stands_whole_while_it_runs(zero: int, expected: float) -> None:
+    """Its 16-bit gradients with ZeRO 2, and its weights and the next block's with ZeRO 3."""
+    one = problem()
+    plain, sharded = (
+        StageOption(
+            pool=one.cluster.pools[0].name,
+            tp=2,
+            cp=1,
+            ep=1,
+            etp=1,
+            replicas=4,
+            micro_batch_size=1,
+            sequence_parallel=True,
+            zero=stage,
+            recompute="none",
+        )
+        for stage in (0, zero)
+    )
+    table = stage_table(one.model, one.cluster, one.job, [plain, sharded])
+    layer = table.layers.dense_parameters[0, 1] + table.layers.expert_parameters[0, 1]
+
+    more = table.transient_bytes[1, 0] - table.transient_bytes[0, 0]
+    assert more == pytest.approx(expected * layer)
