@@ -7,9 +7,8 @@ depends on more that a case does not state. A stack with enough runs of its own 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import exp
-
-import numpy as np
 
 from costmodel.software.intervals import REGIME_EDGES, TUNED_MFU, regime
 
@@ -38,11 +37,11 @@ def quantile(values: Sequence[float]) -> float:
 def _quantile(values: Sequence[float], weights: Sequence[float]) -> float:
     """The smallest value below or at which 90 % of the weight lies, a run to come counted as the
     mean one (Tibshirani et al. 2019, weighted conformal prediction)."""
-    order = np.argsort(values)
-    total = np.cumsum(np.asarray(weights)[order])
-    needed = COVERAGE * (total[-1] + float(np.mean(weights)))
-    at = int(np.searchsorted(total, needed - 1e-9))
-    return float(values[int(order[min(at, len(order) - 1)])])
+    ordered = sorted(zip(values, weights, strict=True))
+    needed = COVERAGE * (sum(weights) + sum(weights) / len(weights)) - 1e-9
+    total = accumulate(weight for _, weight in ordered)
+    reached = (value for (value, _), so_far in zip(ordered, total, strict=True) if so_far >= needed)
+    return next(reached, ordered[-1][0])
 
 
 def pooled_widths(misses: Sequence[Miss]) -> Widths:
