@@ -13,6 +13,7 @@ from costmodel.evaluation import Evaluation
 from costmodel.job import RECOMPUTE_MODES
 from costmodel.layout.rules import violations
 from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
+from costmodel.pipeline_seconds import visits_of
 from costmodel.problem import Problem
 from costmodel.step import evaluate
 from planner.timeline import timeline
@@ -105,7 +106,8 @@ def find_bottleneck(evaluation: Evaluation) -> Bottleneck:
     work = [s.time.forward_s + s.time.backward_s + s.time.sharded_weights_s for s in stages]
     slowest = max(range(len(work)), key=lambda i: (work[i], -i))
     microbatches = evaluation.layout.pipelines[d].microbatches
-    busy = microbatches * work[slowest] / evaluation.step_time_s
+    visits = visits_of(evaluation.layout.schedule, len(stages), microbatches)
+    busy = visits * work[slowest] / evaluation.step_time_s
     tail = stages[last].time.sync_s + stages[last].time.wait_s
     if tail > 0.1 * evaluation.step_time_s:
         reason = "gradient synchronisation after the last backward"

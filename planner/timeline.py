@@ -6,7 +6,7 @@ from costmodel.layout.values import Layout
 from costmodel.pipeline_run import PipelineRun
 from costmodel.problem import Problem
 from costmodel.schedules.kind import Phase
-from costmodel.schedules.replay import ABSENT, MICROBATCH, PHASE
+from costmodel.schedules.replay import ABSENT, BESIDE, MICROBATCH, PHASE
 from costmodel.step import evaluator_for
 
 WIDTH = 96
@@ -19,7 +19,8 @@ LETTERS = {Phase.FORWARD: "F", Phase.BACKWARD: "B", Phase.INPUT: "B", Phase.WEIG
 def timeline(problem: Problem, layout: Layout, pipeline: int, width: int = WIDTH) -> str:
     """Forwards ``F``, backwards ``B`` and idle time ``.`` of each stage over the pipeline's run.
 
-    Weight gradients that are passes of their own are ``W``. Neighbouring passes alternate between
+    Weight gradients that are passes of their own are ``W``; of two passes side by side each takes
+    half of the room. Neighbouring passes alternate between
     capitals and small letters. With more than ``MAX_MICROBATCHES`` micro-batches the drawing shows
     that many, or twice the stages and chunks where a schedule needs as many.
     """
@@ -56,6 +57,7 @@ def _row(run: PipelineRun, stage: int, end_s: float, width: int) -> str:
     for one, (start, end) in zip(rows, spans, strict=True):
         if one[PHASE] == ABSENT:
             break
+        start = 0.5 * (start + end) if one[BESIDE] == 1 else start
         letter = LETTERS[Phase(one[PHASE])]
         letter = letter if one[MICROBATCH] % 2 == 0 else letter.lower()
         first = round(start / end_s * width)

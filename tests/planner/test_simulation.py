@@ -15,6 +15,7 @@ from costmodel.layout.values import Layout
 from costmodel.problem import Problem
 from costmodel.schedules.registry import schedules
 from costmodel.step import evaluate
+from planner.explanation import find_bottleneck
 from planner.simulation import Simulation, simulate
 from planner.timeline import timeline
 from planner.trace.document import trace_text
@@ -209,3 +210,11 @@ def test_every_schedule_is_drawn_as_text(kind: str) -> None:
         ("W" in row.upper()) is (kind not in ("1f1b", "gpipe", "interleaved")) for row in rows
     )
     assert rows[0].partition("|")[2][0] in "Ff"
+
+
+@pytest.mark.parametrize("kind", schedules())
+def test_no_stage_is_busier_than_the_step(kind: str) -> None:
+    simulation = drawn(kind, LINES[0])
+
+    assert 0.0 < find_bottleneck(simulation.evaluation).utilisation <= 1.0
+    assert all(stage["busy"] <= 1.0 for stage in simulation.document()["stages"])
