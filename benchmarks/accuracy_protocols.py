@@ -5,20 +5,23 @@
 Unknown stack: a whole stack is held out and predicted with constants fitted to the others. Known
 stack: a fourth of a stack's models is held out and predicted with constants fitted to its other
 models. ``--write`` stores the constants fitted to all rows in the software profiles, and the
-half-widths of the intervals. Peak memory by the same protocols comes last.
+half-widths of the intervals. Peak memory by the same protocols comes last. ``-o`` stores all
+findings, and those under the profiles as they then are, for ``accuracy_report.py``.
 """
 
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.accuracy_page import findings
 from costmodel.calibration import memory_fit
 from costmodel.calibration.accuracy import accuracy_document
-from costmodel.calibration.case import Case
 from costmodel.calibration.fit import near_stack, own_constants, pool, timed_cases
 from costmodel.calibration.memory_seen import shortfall
 from costmodel.calibration.parameters import PARAMETERS
@@ -55,19 +58,30 @@ def main() -> None:
         "unknown stack": unknown_stack(stacks, pooled),
         "known stack": known_stack(stacks, pooled, near),
     }
-    found = {name: _report(name, held) for name, held in protocols.items()}
-    found["memory"] = _memory(cases, write=options.write)
+    found: dict[str, Any] = {name: _report(name, held) for name, held in protocols.items()}
+    own = own_constants(pooled, near)
+    peaks = memory_fit.peaks(cases)
+    found["memory"] = _memory(peaks)
     found["short of memory"] = _short_of_memory(stacks)
-    if options.output:
-        options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.write:
-        write_profiles(PROFILES, pooled, near, own_constants(pooled, near))
+        write_profiles(PROFILES, pooled, near, own)
         widths = {
             name.split()[0]: pooled_widths([one.miss for one in held])
             for name, held in protocols.items()
         }
-        own = own_widths(one.miss for one in protocols["known stack"])
-        write_intervals(PROFILES, widths, own)
+        stacks_own = own_widths(one.miss for one in protocols["known stack"])
+        write_intervals(PROFILES, widths, stacks_own)
+        memory_fit.write_memory(PROFILES, memory_fit.shipped(peaks))
+    if options.output:
+        found["constants"] = findings.constants(pooled, own)
+        found["as shipped"] = _as_shipped(options.cases)
+        options.output.write_text(json.dumps(found, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _as_shipped(paths: list[Path]) -> dict[str, Any]:
+    """In a fresh process, which reads the profiles anew."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
+        return fresh.submit(findings.shipped, paths).result()
 
 
 def _options() -> argparse.Namespace:
@@ -79,7 +93,8 @@ def _options() -> argparse.Namespace:
 
 
 def _report(name: str, held: list[Held]) -> dict[str, Any]:
-    document = accuracy_document(rows_of(held), [])
+    rows = rows_of(held)
+    document = findings.document_of(rows)
     print(f"\n## {name}\n| rows | " + " | ".join(COLUMNS) + " | mean of stacks |")
     print("|" + "---|" * (len(COLUMNS) + 2))
     for metric in ("time_tuned", "time_untuned"):
@@ -90,7 +105,7 @@ def _report(name: str, held: list[Held]) -> dict[str, Any]:
                 print(_line(f"{stack}, {metric[5:]}", own[metric]))
     regret, tuned = (
         document["regret"],
-        accuracy_document([row for row in rows_of(held) if row.tuned], []),
+        accuracy_document([row for row in rows if row.tuned], []),
     )
     print(f"\nregret: {regret}")
     print(f"coverage {document['coverage']:.3f}, half-width {document['half_width']:.3f}")
@@ -98,26 +113,23 @@ def _report(name: str, held: list[Held]) -> dict[str, Any]:
     for stack, own in document["by_stack"].items():
         if own["regret"]["groups"]:
             print(f"  {stack}: {own['regret']}")
-    return document
-
-
-def _memory(cases: list[Case], *, write: bool) -> dict[str, Any]:
-    """Errors of the peaks; the constants of all rows are stored last."""
-    stacks = memory_fit.peaks(cases)
-    protocols = {
-        "unknown stack": memory_fit.unknown_stack(stacks),
-        "known stack": memory_fit.known_stack(stacks),
+    return {
+        "document": document,
+        "predictions": findings.predictions(rows),
+        "folds": findings.folds(held),
     }
+
+
+def _memory(peaks: dict[str, list[memory_fit.Peak]]) -> dict[str, Any]:
+    """Errors of the peaks."""
+    found = findings.memory(peaks)
     print("\n## peak memory\n| rows | n | median | mean | p90 | bias |\n|" + "---|" * 6)
-    for protocol, by_stack in protocols.items():
+    for protocol in ("unknown stack", "known stack"):
+        by_stack = found[protocol]
         pooled = [error for errors in by_stack.values() for error in errors]
         for name, errors in [("all", pooled), *by_stack.items()]:
             print(f"| {protocol}, {name} | {len(errors)} | " + " | ".join(_shares(errors)) + " |")
-    if write:
-        memory_fit.write_memory(PROFILES, memory_fit.shipped(stacks))
-    return {
-        protocol: {k: list(v) for k, v in found.items()} for protocol, found in protocols.items()
-    }
+    return found
 
 
 def _short_of_memory(stacks: Mapping[str, Sequence[Prepared]]) -> dict[str, list[str]]:

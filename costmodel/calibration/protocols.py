@@ -21,11 +21,13 @@ FOLDS = 4
 class Held:
     """One prediction of a case that the constants have not seen; seconds.
 
-    fold: of the stack's models that the constants have not seen; None if none of the stack's.
+    fitted: those constants. fold: of the stack's models that they have not seen; None if they have
+    seen none of the stack's.
     """
 
     prepared: Prepared
     predicted_s: float
+    fitted: Fitted
     fold: int | None = None
 
     @property
@@ -85,7 +87,13 @@ def predicted(cases: Sequence[Prepared], fitted: Fitted, fold: int | None = None
     """The cases under these constants."""
     efficiency = fitted.efficiency
     return [
-        Held(prepared=case, predicted_s=step_seconds(case, efficiency), fold=fold) for case in cases
+        Held(
+            prepared=case,
+            predicted_s=step_seconds(case, efficiency),
+            fitted=fitted,
+            fold=fold,
+        )
+        for case in cases
     ]
 
 

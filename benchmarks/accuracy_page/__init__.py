@@ -1,0 +1,1 @@
+"""Makes ``docs/accuracy.md``: findings in JSON, and the page from them."""
