@@ -43,8 +43,12 @@ MODEL_ROWS = 4
 STACK_ROWS, OWN_ROWS = 80, 300
 """Rows of a stack that the pooled fit and its own use, evenly spaced in the file."""
 
-MODEL_SHARED = 0.5
+MODEL_SHARED = 0.25
 """Deviation that the residuals of one model of a stack share, over what each has of its own."""
+
+OWN_SPREAD, OWN_UNTUNED_SIGMA = 0.8, 1.0
+"""A stack's own fit: its priors' deviations over those of ``PARAMETERS``, and ``UNTUNED_SIGMA`` in
+it, where one stalled cluster may hold most of the untuned runs."""
 
 RELINEARISATIONS = 3
 
@@ -128,7 +132,10 @@ def sample(cases: Sequence[Prepared]) -> Sample:
     chosen = evenly(cases, STACK_ROWS)
     model, alike = _models(chosen)
     few = np.sqrt(np.minimum(1.0, MODEL_ROWS / alike))
-    return Sample(cases=chosen, weighing=Weighing(weight=few / _sigma(chosen), model=model))
+    return Sample(
+        cases=chosen,
+        weighing=Weighing(weight=few / _sigma(chosen, untuned=UNTUNED_SIGMA), model=model),
+    )
 
 
 def own_sample(cases: Sequence[Prepared]) -> Sample:
@@ -139,11 +146,19 @@ def own_sample(cases: Sequence[Prepared]) -> Sample:
 
 def own_weighing(cases: Sequence[Prepared]) -> Weighing:
     """Of residuals whose models each differ in common."""
-    return Weighing(weight=1.0 / _sigma(cases), model=_models(cases)[0], shared=MODEL_SHARED)
+    weight = 1.0 / _sigma(cases, untuned=OWN_UNTUNED_SIGMA)
+    return Weighing(weight=weight, model=_models(cases)[0], shared=MODEL_SHARED)
 
 
-def _sigma(cases: Sequence[Prepared]) -> FloatArray:
-    return np.array([TUNED_SIGMA if case.tuned else UNTUNED_SIGMA for case in cases])
+def own_parameters(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+    """With the spread that a stack's own fit gives them; shares by architecture have theirs."""
+    return tuple(
+        p if p.architecture else replace(p, spread=OWN_SPREAD * p.spread) for p in parameters
+    )
+
+
+def _sigma(cases: Sequence[Prepared], *, untuned: float) -> FloatArray:
+    return np.array([TUNED_SIGMA if case.tuned else untuned for case in cases])
 
 
 def _models(cases: Sequence[Prepared]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -268,7 +283,8 @@ class Near:
         if seen is not None:
             cases = [case for case, keep in zip(self.sample.cases, seen, strict=True) if keep]
             linear, weighing = linear.rows(seen), own_weighing(cases)
-        return solve([(linear, weighing)], self.wide.start(prior), self.wide.parameters)
+        parameters = own_parameters(self.wide.parameters)
+        return solve([(linear, weighing)], self.wide.start(prior), parameters)
 
 
 def near_stack(pooled: Pooled, name: str, cases: Sequence[Prepared]) -> Near:

@@ -10,15 +10,15 @@ from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared
 
 SPREADS = {
-    "gemm": 0.05,
-    "expert_gemm": 0.10,
-    "low_precision": 0.05,
-    "attention": 0.10,
-    "memory_traffic": 0.15,
-    "host_op_s": 0.30,
+    "gemm": 0.025,
+    "expert_gemm": 0.05,
+    "low_precision": 0.025,
+    "attention": 0.05,
+    "memory_traffic": 0.075,
+    "host_op_s": 0.15,
 }
-"""Constant -> standard deviation, about the stack's, of its logarithm on one architecture: half to
-a third of that between stacks (``PARAMETERS``)."""
+"""Constant -> standard deviation, about the stack's, of its logarithm on one architecture: a fourth
+or so of that between stacks (``PARAMETERS``)."""
 
 REACH = 2.0
 """Largest share, and its inverse the least, that a constant takes on one architecture."""

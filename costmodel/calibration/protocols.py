@@ -110,8 +110,9 @@ def rows_of(held: Sequence[Held]) -> list[Row]:
         own = own_widths(one.miss for one in same if one.fold not in (fold, None))
         for one in same:
             if one.fold == fold:
-                width = own.get(stack, {}).get(one.tuned, others[regime(one.mfu)])
-                rows.append(_row(one, width))
+                at = regime(one.mfu)
+                width = own[stack][at] if stack in own else None
+                rows.append(_row(one, others[at] if width is None else width))
     return rows
 
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from costmodel.calibration.case import Case, UnscorableError
-from costmodel.calibration.fit import Fitted, Sample, model_key, own_sample, own_weighing, solve
+from costmodel.calibration.fit import (
+    Fitted,
+    Sample,
+    model_key,
+    own_parameters,
+    own_sample,
+    own_weighing,
+    solve,
+)
 from costmodel.calibration.linear import FloatArray, Linear, linearised, position, step_seconds
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared, prepare
@@ -19,6 +27,7 @@ from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
 from costmodel.errors import InputError
 
 FOLDS = 4
+OWN = own_parameters(PARAMETERS)
 FEWEST_TO_HOLD_OUT = 8
 """Rows, of two models or more, from which some models are held out."""
 
@@ -95,9 +104,9 @@ def constants_of(one: Sample) -> tuple[Fitted, Linear]:
     """The constants of a sample, with the bundled default as the prior, and its cases near them."""
     prior = position(DEFAULT_EFFICIENCY, PARAMETERS)
     near = linearised(one.cases, DEFAULT_EFFICIENCY, PARAMETERS)
-    first = solve([(near, one.weighing)], prior)
+    first = solve([(near, one.weighing)], prior, OWN)
     near = linearised(one.cases, first.efficiency, PARAMETERS)
-    return solve([(near, one.weighing)], prior), near
+    return solve([(near, one.weighing)], prior, OWN), near
 
 
 def step_errors(cases: Sequence[Prepared], efficiency: Efficiency) -> StepErrors:
@@ -133,7 +142,7 @@ def _held_out(
         held = set(models[fold::FOLDS])
         kept = np.array([model_key(case) not in held for case in one.cases])
         seen = [case for case, keep in zip(one.cases, kept, strict=True) if keep]
-        fitted = solve([(near.rows(kept), own_weighing(seen))], prior)
+        fitted = solve([(near.rows(kept), own_weighing(seen))], prior, OWN)
         unseen = [case for case in cases if model_key(case) in held]
         ratios.append(_log_ratios(unseen, fitted.efficiency))
     return _errors(np.concatenate(ratios))

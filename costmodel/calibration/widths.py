@@ -5,19 +5,20 @@ depends on more that a case does not state. A stack with enough runs of its own 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import exp
 
-from costmodel.software.intervals import REGIME_EDGES, TUNED_MFU, regime
+from costmodel.software.intervals import REGIME_EDGES, regime
 
 COVERAGE = 0.9
 
-OWN_ROWS = 20
+OWN_ROWS = 10
 """Runs of one stack and regime from which the stack has a width of its own."""
 
 Widths = tuple[float, ...]
+OwnWidths = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +61,18 @@ def pooled_widths(misses: Sequence[Miss]) -> Widths:
     return tuple(found.get(at, widest) for at in range(len(REGIME_EDGES) + 1))
 
 
-def own_widths(misses: Iterable[Miss]) -> dict[str, dict[bool, float]]:
-    """By stack and by whether a step is predicted tuned, where there are enough runs."""
-    runs: dict[tuple[str, bool], list[float]] = defaultdict(list)
+def own_widths(misses: Iterable[Miss]) -> dict[str, OwnWidths]:
+    """By stack and regime, where there are enough runs; None elsewhere."""
+    runs: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for miss in misses:
-        runs[miss.stack, miss.mfu >= TUNED_MFU].append(miss.log_ratio)
-    found: dict[str, dict[bool, float]] = {}
-    for (stack, tuned), values in sorted(runs.items()):
-        if len(values) >= OWN_ROWS:
-            found.setdefault(stack, {})[tuned] = exp(quantile(values)) - 1.0
-    return found
+        runs[miss.stack][regime(miss.mfu)].append(miss.log_ratio)
+    found = {stack: tuple(map(_own_width, _by_regime(own))) for stack, own in sorted(runs.items())}
+    return {stack: widths for stack, widths in found.items() if any(widths)}
+
+
+def _by_regime(runs: Mapping[int, list[float]]) -> list[list[float]]:
+    return [runs.get(at, []) for at in range(len(REGIME_EDGES) + 1)]
+
+
+def _own_width(values: Sequence[float]) -> float | None:
+    return exp(quantile(values)) - 1.0 if len(values) >= OWN_ROWS else None

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from costmodel.calibration.fit import Fitted, Near, Pooled, model_key
-from costmodel.calibration.widths import Widths
+from costmodel.calibration.widths import OwnWidths, Widths
 from costmodel.software.values import CONSTANTS
 
 MOVED = 0.02
@@ -82,21 +82,19 @@ def yaml_number(value: float | bool) -> str:
 
 
 def write_intervals(
-    folder: Path, pooled: Mapping[str, Widths], own: Mapping[str, Mapping[bool, float]]
+    folder: Path, pooled: Mapping[str, Widths], own: Mapping[str, OwnWidths]
 ) -> None:
     """The half-widths of both protocols by regime, and those of stacks with enough runs."""
     path = folder / "intervals.yaml"
     head = path.read_text(encoding="utf-8").split("known:")[0]
     lines = [f"{name}: [{_listed(widths)}]" for name, widths in sorted(pooled.items())]
     lines.append("stacks:" if own else "stacks: {}")
-    for stack, widths in own.items():
-        entries = (f"{'tuned' if t else 'untuned'}: {w:.3f}" for t, w in sorted(widths.items()))
-        lines.append(f"  {stack}: {{{', '.join(entries)}}}")
+    lines += [f"  {stack}: [{_listed(widths)}]" for stack, widths in own.items()]
     path.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _listed(widths: Widths) -> str:
-    return ", ".join(f"{width:.3f}" for width in widths)
+def _listed(widths: OwnWidths) -> str:
+    return ", ".join("null" if width is None else f"{width:.3f}" for width in widths)
 
 
 def _write(path: Path, entries: Sequence[str], rows: str, after: Sequence[str] = ()) -> None:

@@ -33,7 +33,8 @@ def interval(
 def relative_half_width(mfu: float, *, stack: str = "", class_defaults: bool = False) -> float:
     """h of the interval ``[T / (1 + h), T (1 + h)]`` around a predicted time T."""
     document = width_document()
-    own = document["stacks"].get(stack, {}).get("tuned" if mfu >= TUNED_MFU else "untuned")
+    at, stacks = regime(mfu), document["stacks"]
+    own = stacks[stack][at] if stack in stacks else None
     known = document["known" if stack in profile_names() else "unknown"]
-    width = float(known[regime(mfu)] if own is None else own)
+    width = float(known[at] if own is None else own)
     return width * float(document["class_defaults"]) if class_defaults else width

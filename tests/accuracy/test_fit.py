@@ -92,7 +92,7 @@ def test_both_protocols_predict_what_they_have_not_seen(
     (tmp_path / "intervals.yaml").write_text("class_defaults: 1.3\nknown: []\n", encoding="utf-8")
     write_profiles(tmp_path, pooled, near, own)
     write_profiles(tmp_path, pooled, near, own)
-    write_intervals(tmp_path, {"known": (1.0, 0.2)}, {"nanotron": {True: 0.1}})
+    write_intervals(tmp_path, {"known": (1.0, 0.2)}, {"nanotron": (None, 0.1)})
     default = load_document((tmp_path / "default.yaml").read_bytes())
     stack = load_document((tmp_path / "nanotron.yaml").read_bytes())
     widths = load_document((tmp_path / "intervals.yaml").read_bytes())
@@ -103,7 +103,7 @@ def test_both_protocols_predict_what_they_have_not_seen(
     assert widths == {
         "class_defaults": 1.3,
         "known": [1.0, 0.2],
-        "stacks": {"nanotron": {"tuned": 0.1}},
+        "stacks": {"nanotron": [None, 0.1]},
     }
 
 
@@ -142,7 +142,7 @@ def test_the_fit_tells_architectures_apart(two_architectures: list[Prepared]) ->
     fitted = solve([(wide.linear, weighing)], wide.start(linear.x0), wide.parameters)
     slow, fast = (fitted.efficiency.shares_on(name) for name in ("other", "ampere"))
 
-    assert slow.gemm < 0.98
+    assert slow.gemm < 0.99
     assert fast.gemm > 1.0
     assert len(wide.parameters) == len(PARAMETERS) + 2 * len(SPREADS)
 

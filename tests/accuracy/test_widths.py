@@ -37,7 +37,9 @@ def test_a_stack_with_many_runs_counts_as_one() -> None:
 def test_only_enough_runs_make_a_width_of_ones_own() -> None:
     few, many = misses("few", [0.1] * (OWN_ROWS - 1)), misses("many", [0.1] * OWN_ROWS)
 
-    assert own_widths([*few, *many]) == {"many": {True: pytest.approx(exp(0.1) - 1.0)}}
+    assert own_widths([*few, *many]) == {
+        "many": (None, None, None, None, pytest.approx(exp(0.1) - 1.0))
+    }
 
 
 def test_regimes_rise_with_utilisation() -> None:
