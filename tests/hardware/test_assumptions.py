@@ -43,7 +43,7 @@ def assumed(model: ModelGraph, *options: StageOption) -> str:
 
 def test_a_dense_model_on_one_pool() -> None:
     assert assumed(DENSE, StageOption(pool="ascend", tp=8)).splitlines() == [
-        "chip huawei-ascend-910b2 (pool ascend): matmul_fraction = 0.8 for bf16 (class default)",
+        "chip huawei-ascend-910b2 (pool ascend): matmul_fraction = 0.7 for bf16 (class default)",
         "link hccs-910b (pool ascend): latency = 5 us (class default)",
     ]
 
@@ -76,7 +76,7 @@ def test_without_a_layout_every_pool_with_the_precision_counts() -> None:
 def test_pools_that_share_a_chip_are_said_once() -> None:
     mixed = load_cluster("mixed-10240")
     use = Use(pools=["ascend-a", "ascend-b"], precisions=["bf16"])
-    said = "chip huawei-ascend-910b2 (pool ascend-a, pool ascend-b): matmul_fraction = 0.8 for bf16"
+    said = "chip huawei-ascend-910b2 (pool ascend-a, pool ascend-b): matmul_fraction = 0.7 for bf16"
     assert assumptions_for(mixed, use) == (f"{said} (class default)",)
     assert len(assumptions_for(mixed, whole(mixed))) > 10
 

@@ -121,7 +121,7 @@ def listing(source: dict[str, Any]) -> str:
 def test_class_defaults_are_listed_and_overrides_are_not() -> None:
     metax = {"chip": "metax-c500", "scale_up": "metaxlink"}
     listed = listing(document(metax, class_defaults=True))
-    assert "chip metax-c500 (pool x): matmul_fraction = 0.8 for" in listed
+    assert "chip metax-c500 (pool x): matmul_fraction = 0.7 for" in listed
     assert "link metaxlink (pool x): bandwidth = 400 GB/s (class default)" in listed
     own = {"scale_up": {"bandwidth": "100 GB/s", "latency": "2 us"}}
     listed = listing(document(metax | {"overrides": own}, class_defaults=True))
