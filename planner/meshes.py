@@ -85,15 +85,15 @@ def _meshes_of(instance: Instance, order: tuple[int, ...], rows: Rows) -> Iterat
         whole = tuple(g // copies * copies for g in groups)
         for used in dict.fromkeys((whole, _trimmed(groups, copies))):
             depth = sum(used) // copies
-            if min(used) > 0 and depth <= deepest:
+            if min(used) > 0 and depth <= deepest and _has_room(instance, rows, used, copies):
                 quick = (total // copies + depth - 1) / _stages_per_s(work, used, copies)
                 yield _mesh(rows, used, (copies, depth), total // copies, quick)
     for depth in range(1, deepest + 1) if len(order) > 1 else ():
         counts = tuple(g // depth for g in groups)
         copies = sum(counts)
-        if min(counts) > 0 and total % copies == 0:
+        used = tuple(n * depth for n in counts)
+        if min(counts) > 0 and total % copies == 0 and _has_room(instance, rows, used, copies):
             quick = (total // copies + depth - 1) * max(work) / depth
-            used = tuple(n * depth for n in counts)
             yield replace(
                 _mesh(rows, used, (copies, depth), total // copies, quick), side_by_side=True
             )
@@ -112,6 +112,24 @@ def _mesh(
         microbatches=microbatches,
         quick_s=quick_s,
     )
+
+
+def _has_room(instance: Instance, rows: Rows, groups: Sequence[int], copies: int) -> bool:
+    """Whether the chips of the stages could hold the model if its bytes were divisible.
+
+    A stage holds at most ``budget / bytes of all layers`` of them; one that several pools share
+    counts in parts, which is no less.
+    """
+    shares = _held_shares(instance, copies)
+    return sum(shares[row] * n for row, n in zip(rows, groups, strict=True)) >= copies
+
+
+@lru_cache(maxsize=512)
+def _held_shares(instance: Instance, copies: int) -> tuple[float, ...]:
+    """Share of the layers that a stage of each option holds at most, one micro-batch in flight."""
+    x = arrays(instance, copies)
+    held = x.dense[:, -1] * x.dense_bytes + x.expert[:, -1] * x.expert_bytes + x.kept[:, -1]
+    return tuple((x.budget * (1 + 1e-9) / np.maximum(held, 1.0)).tolist())
 
 
 @lru_cache(maxsize=8)

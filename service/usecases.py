@@ -14,6 +14,7 @@ from service.inputs import DEFAULT_TARGET, read_inputs, read_layout_source
 from service.objectives import front_document, planned
 from service.outcomes import InfeasibleError, PolicyError, TimeLimitError
 from service.sources import BUNDLED_ONLY, Sources
+from service.what_if import what_if_document
 from service.wishes import NOTHING, Asked, read_wishes
 
 Document = dict[str, Any]
@@ -89,14 +90,18 @@ def estimate_question(
     return found.document()
 
 
-def explain_plan(path: Path) -> Document:
-    """Why a stored plan is what it is, as a document."""
+def explain_plan(path: Path, *, what_if: bool = False) -> Document:
+    """Why a stored plan is what it is, as a document.
+
+    what_if: search again for what a wrong cost model or one more node would change.
+    """
     document = read_plan_file(path)
     faults = Collector()
     with faults.reading(f"{path} "):
         plan = planner.read_plan(document)
     faults.check()
-    return planner.explain(plan).document()
+    document = planner.explain(plan).document()
+    return document | (what_if_document(plan) if what_if else {})
 
 
 def validate_plan(path: Path, *, max_ranks: int) -> Document:

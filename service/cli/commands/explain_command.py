@@ -14,6 +14,8 @@ Examples:
     haplan explain plan.json
 
     haplan explain plan.json --full
+
+    haplan explain plan.json --what-if
 """
 
 
@@ -27,6 +29,14 @@ def explain_command(
     full: Annotated[
         bool, typer.Option("--full", help="Show the whole plan too, as `haplan plan` does.")
     ] = False,
+    what_if: Annotated[
+        bool,
+        typer.Option(
+            "--what-if",
+            help="Search again: does the choice survive a wrong cost model, and what is one more "
+            "node of each pool worth?",
+        ),
+    ] = False,
     output_format: options.OutputFormat = Format.TEXT,
     output: options.OutputPath = None,
 ) -> None:
@@ -34,6 +44,6 @@ def explain_command(
     from service.cli.text.explain_text import show_explanation, show_full_explanation
     from service.usecases import explain_plan
 
-    document = explain_plan(plan)
+    document = explain_plan(plan, what_if=what_if)
     show = show_full_explanation if full else show_explanation
     emit(document, show, output_format=output_format, path=output)

@@ -10,6 +10,7 @@ from rich.text import Text
 from service.cli.text.plan_text import plan_in_short, show_plan
 from service.cli.text.quantities import seconds
 from service.cli.text.tables import remarks, table
+from service.cli.text.what_if_text import node_values_text, robustness_text
 
 Document = dict[str, Any]
 
@@ -43,6 +44,10 @@ def reasons_text(explanation: Document) -> RenderableType:
         parts.append(Timeline(explanation["timeline"]))
     if explanation["changes"]:
         parts.append(changes_text(explanation["changes"]))
+    if explanation.get("robustness"):
+        parts.append(robustness_text(explanation["robustness"]))
+    if explanation.get("node_values"):
+        parts.append(node_values_text(explanation["node_values"]))
     return Group(*parts)
 
 
