@@ -19,7 +19,7 @@ install: $(STAMP) ## create .venv with everything in it
 $(STAMP): pyproject.toml client/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) -e client -e '.[service,runner,dev]'
+	$(PIP) -e client -e '.[service,runner,docs,dev]'
 	touch $@
 
 demo: $(STAMP) ## plan, explain and execute the two example jobs
@@ -59,6 +59,14 @@ CASES ?= $(wildcard tests/accuracy/cases/*.jsonl)
 accuracy: $(STAMP) ## errors on measured runs (CASES=...), as shipped and on runs held out
 	$(BIN)/haplan accuracy $(CASES)
 	$(BIN)/python benchmarks/accuracy_protocols.py $(CASES)
+
+FINDINGS ?= accuracy-findings.json
+
+.PHONY: accuracy-docs
+accuracy-docs: $(STAMP) ## write docs/accuracy.md anew: errors on runs held out, what each term is worth
+	$(BIN)/python benchmarks/accuracy_protocols.py $(CASES) -o $(FINDINGS)
+	$(BIN)/python benchmarks/accuracy_ablation.py $(CASES) --findings $(FINDINGS) -o $(FINDINGS:.json=.ablation.json)
+	$(BIN)/python benchmarks/accuracy_report.py $(FINDINGS) --ablation $(FINDINGS:.json=.ablation.json)
 
 serve: $(STAMP) ## the HTTP service on this machine
 	$(BIN)/haplan serve

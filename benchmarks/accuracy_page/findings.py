@@ -149,7 +149,7 @@ def _facts(prepared: Prepared, row: Row) -> Document:
         "source": case.source,
         "stack": row.stack,
         "model": case.model.word("name"),
-        "chip": case.hardware.word("chip"),
+        "chip": " with ".join(dict.fromkeys(p.chip.name for p in prepared.problem.cluster.pools)),
         "chips": case.hardware.size("n_chips"),
         "architecture": architecture(prepared),
         "layout": layout_text(case),
