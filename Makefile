@@ -11,7 +11,7 @@ DEMO   := demo-output
 .PHONY: help install demo test test-full check format bench serve docs regress clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 install: $(STAMP) ## create .venv with everything in it
 
