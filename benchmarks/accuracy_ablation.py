@@ -1,11 +1,11 @@
 """What each term of the step time is worth: held-out errors with one taken away at a time.
 
-    python benchmarks/accuracy_ablation.py CASES.jsonl... --findings FINDINGS.json -o FILE
+    python benchmarks/accuracy_ablation.py CASES... --findings FINDINGS.json -o FILE [--most N]
 
 FINDINGS: written by ``accuracy_protocols.py``; its constants are taken, of every stack and fold,
 and no constant is fitted again. Refitted is one factor for each stack and fold: what the median
 of the stack's other models (known stack) or of the other stacks (unknown stack) is off by.
-Tuned rows only.
+Tuned rows only, at most N evenly spaced ones of a stack, so that it takes a minute.
 """
 
 import argparse
@@ -84,23 +84,38 @@ def main() -> None:
     parser.add_argument("cases", nargs="+", type=Path)
     parser.add_argument("--findings", type=Path, required=True)
     parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--most", type=int, default=40, help="rows of a stack, at most")
     options = parser.parse_args()
     findings = json.loads(options.findings.read_text(encoding="utf-8"))
-    found = ablated(read_cases(options.cases), findings)
+    found = ablated(read_cases(options.cases), findings, options.most)
     options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     for term in found["terms"]:
         print(term["name"], {view: term[view]["refitted"]["macro"] for view in VIEWS})
 
 
-def ablated(cases: Iterable[Case], findings: Mapping[str, Any]) -> dict[str, Any]:
-    """The document that ``accuracy_report.py`` reads."""
-    tuned = {row["id"] for row in findings["as shipped"]["facts"] if row["tuned"]}
-    stacks = timed_cases(case for case in cases if case.id in tuned)
+def ablated(cases: Iterable[Case], findings: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """The document that ``accuracy_report.py`` reads. most: rows of a stack."""
+    chosen = _chosen(findings["as shipped"]["facts"], most)
+    stacks = timed_cases(case for case in cases if case.id in chosen)
+    _ROWS.clear()
     _ROWS.update({one.case.id: one for rows in stacks.values() for one in rows})
     logs = {view: _all_logs(findings[view]["folds"]) for view in VIEWS}
     summaries = {view: _summaries(logs[view], findings[view]["folds"]) for view in VIEWS}
     terms = [{"name": name, **{v: summaries[v][name] for v in VIEWS}} for name in TERMS]
-    return {"views": list(VIEWS), "terms": terms}
+    return {"views": list(VIEWS), "most": most, "terms": terms}
+
+
+def _chosen(facts: Sequence[Mapping[str, Any]], most: int) -> set[str]:
+    """Evenly spaced tuned rows of every stack."""
+    tuned: dict[str, list[str]] = defaultdict(list)
+    for row in facts:
+        if row["tuned"]:
+            tuned[row["stack"]].append(row["id"])
+    return {
+        rows[i * len(rows) // min(len(rows), most)]
+        for rows in tuned.values()
+        for i in range(min(len(rows), most))
+    }
 
 
 _ROWS: dict[str, Prepared] = {}

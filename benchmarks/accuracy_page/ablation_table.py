@@ -17,7 +17,8 @@ def ablation(removed: Findings | None) -> str:
         *(f"{view}: {how}{whole}" for view in removed["views"] for how in ("", "refitted ")),
         "stacks that lose most (known, refitted: median)",
     ]
-    return table(head, [_line(removed, term) for term in removed["terms"]])
+    rows = [_line(removed, term) for term in removed["terms"]]
+    return f"At most {removed['most']} evenly spaced rows of a stack:\n\n{table(head, rows)}"
 
 
 def _line(removed: Findings, term: Findings) -> list[str]:

@@ -101,7 +101,7 @@ def test_an_unknown_place_is_refused() -> None:
 def test_taking_nothing_away_leaves_the_held_out_errors(
     found: Findings, cases: tuple[Path, list[Case]], tmp_path: Path
 ) -> None:
-    removed = ablated(cases[1], found)
+    removed = ablated(cases[1], found, 1000)
     whole = removed["terms"][0]
 
     assert [term["name"] for term in removed["terms"]] == list(TERMS)
@@ -113,6 +113,15 @@ def test_taking_nothing_away_leaves_the_held_out_errors(
     write_page(found, json.loads(json.dumps(removed, allow_nan=False)), tmp_path / "accuracy.md")
     text = (tmp_path / "accuracy.md").read_text(encoding="utf-8")
     assert all(f"| {term} |" in text for term in TERMS)
+
+
+def test_few_rows_of_a_stack_are_taken_away_from(
+    found: Findings, cases: tuple[Path, list[Case]]
+) -> None:
+    removed = ablated(cases[1], found, 1)
+    stacks = removed["terms"][0]["unknown stack"]["plain"]["stacks"]
+
+    assert removed["terms"][0]["unknown stack"]["plain"]["n"] == len(stacks) > 1
 
 
 def test_terms_that_are_taken_away_exist() -> None:
