@@ -42,7 +42,7 @@ def _intervals(rows: Sequence[Row]) -> Document:
     return {
         "n": len(timed),
         "coverage": float(np.mean([row.covered for row in timed])),
-        "half_width": float(np.median([row.half_width for row in timed])),
+        "half_width": float(np.median([row.relative_width for row in timed])),
     }
 
 

@@ -27,7 +27,8 @@ REGRET_ROWS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One scored case. error: signed and relative, by metric. half_width: of its interval."""
+    """One scored case. error: signed and relative, by metric. half_width: h of its interval
+    ``[T / (1 + h), T (1 + h)]``."""
 
     id: str
     stack: str
@@ -38,6 +39,11 @@ class Row:
     measured_s: float
     half_width: float
     assumptions: tuple[str, ...]
+
+    @property
+    def relative_width(self) -> float:
+        """Half of the interval's length over the predicted time: ``(1 + h - 1 / (1 + h)) / 2``."""
+        return (1.0 + self.half_width - 1.0 / (1.0 + self.half_width)) / 2.0
 
     @property
     def covered(self) -> bool:
@@ -124,7 +130,7 @@ def _figures(rows: Sequence[Row]) -> Document:
         "static_memory": statistics(rows, "static"),
         "regret": regret(timed),
         "coverage": float(np.mean([row.covered for row in timed])) if timed else None,
-        "half_width": float(np.median([row.half_width for row in timed])) if timed else None,
+        "half_width": float(np.median([row.relative_width for row in timed])) if timed else None,
     }
 
 

@@ -38,7 +38,8 @@ def write_profiles(
 
 def _entries(fitted: Fitted, path: Path, *, beside: Fitted | None) -> list[str]:
     """One line a constant; those that are not fitted stay as the file has them."""
-    kept = {line.split(":")[0]: line for line in path.read_text(encoding="utf-8").splitlines()}
+    _, _, stated = path.read_text(encoding="utf-8").partition("efficiency:\n")
+    kept = {line.split(":")[0]: line for line in stated.splitlines()}
     efficiency = fitted.efficiency
     pairs = zip(fitted.parameters, fitted.deviation, strict=True)
     deviation = {p.name: float(sd) for p, sd in pairs if not p.architecture}

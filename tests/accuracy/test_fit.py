@@ -88,7 +88,9 @@ def test_both_protocols_predict_what_they_have_not_seen(
     own = own_constants(pooled, near)
     del own["megatron-2021"]
     (tmp_path / "default.yaml").write_text("title: any\n", encoding="utf-8")
-    (tmp_path / "nanotron.yaml").write_text("title: one\nruns: {tied: true}\n", encoding="utf-8")
+    (tmp_path / "nanotron.yaml").write_text(
+        "title: one\nruns:\n  tied: true\n  logit_bytes: 4.0\n", encoding="utf-8"
+    )
     (tmp_path / "intervals.yaml").write_text("class_defaults: 1.3\nknown: []\n", encoding="utf-8")
     write_profiles(tmp_path, pooled, near, own)
     write_profiles(tmp_path, pooled, near, own)
@@ -98,7 +100,7 @@ def test_both_protocols_predict_what_they_have_not_seen(
     widths = load_document((tmp_path / "intervals.yaml").read_bytes())
 
     assert {key for key, entry in default["efficiency"].items() if entry.get("fitted")} == {*NAMES}
-    assert stack["runs"] == {"tied": True}
+    assert stack["runs"] == {"tied": True, "logit_bytes": 4.0}
     assert set(stack["efficiency"]) <= {*NAMES}
     assert widths == {
         "class_defaults": 1.3,
