@@ -81,9 +81,10 @@ def _meshes_of(instance: Instance, order: tuple[int, ...], rows: Rows) -> Iterat
     if rest or min(groups) == 0:
         return
     work = [work_seconds(instance)[row] for row in rows]
+    binary = tuple(1 << (g.bit_length() - 1) for g in groups)
     for copies in divisors(total):
-        whole = tuple(g // copies * copies for g in groups)
-        for used in dict.fromkeys((whole, _trimmed(groups, copies))):
+        whole, even = (tuple(g // copies * copies for g in gs) for gs in (groups, binary))
+        for used in dict.fromkeys((whole, even, _trimmed(groups, copies))):
             depth = sum(used) // copies
             if min(used) > 0 and depth <= deepest and _has_room(instance, rows, used, copies):
                 quick = (total // copies + depth - 1) / _stages_per_s(work, used, copies)

@@ -86,6 +86,9 @@ def _by_effort() -> list[Target]:
 MESH_SHARE, CHAIN_SHARE = 0.2, 0.7
 """Of the time that is left, for one of the targets behind ``launchable``."""
 
+CHAINS_BESIDE = 0.25
+"""Of all time, for chains of meshes beside the search of a space without a shape."""
+
 
 def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
     """One of several searches: it gets a share of the time; what it finds is told to ``watch``."""
@@ -161,7 +164,8 @@ def _by_tp(instance: Instance, watch: Watch, shape: Shape) -> Found:
 def _whole(instance: Instance, watch: Watch, shape: Shape) -> Found:
     """The search of a space without a shape, beside those of its most usual parts.
 
-    Meshes may share a stage between pools, which neither chains nor mixes do.
+    Meshes may share a stage between pools, which neither chains nor mixes do; chains of meshes
+    have copies that run equal batches.
     """
     pools = tuple(range(len(instance.chips)))
     share = Watch(limit_s=MESH_SHARE * watch.limit_s)
@@ -169,6 +173,7 @@ def _whole(instance: Instance, watch: Watch, shape: Shape) -> Found:
     usual = _meshes(instance, orders, share, shape, BRIEF)
     limit = instance.space.template_limit
     within = [(draft, score) for draft, score in usual if shapes_of(draft) <= limit][:1]
+    within += search_chain_meshes(instance, Watch(limit_s=CHAINS_BESIDE * watch.limit_s), shape)[:1]
     for _, score in within:
         watch.saw(score.step_time_s)
     found = search(instance, watch)
