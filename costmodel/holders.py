@@ -18,6 +18,11 @@ class Segment:
     stop: int
     holders: tuple[tuple[int, int], ...]
 
+    @property
+    def num_layers(self) -> int:
+        """Layers, or 1 of an end block, whose ``start`` and ``stop`` are alike."""
+        return max(1, self.stop - self.start)
+
 
 def segments(layout: Layout) -> tuple[Segment, ...]:
     """Common refinement of all pipelines' layer ranges, in layer order."""

@@ -1,12 +1,10 @@
 """Every pass of one pipeline: when it runs, what of it is communication, what memory it takes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from costmodel.frame import Frame, Index
-from costmodel.network.sharding import ShardingTime
+from costmodel.frame import Frame
 from costmodel.pipeline_seconds import Extra, PipelineSeconds, pipeline_seconds
-from costmodel.pipeline_time import extra_of, pass_times
+from costmodel.pipeline_time import pass_times
 from costmodel.problem import Problem
 from costmodel.schedules.replay import Lists, Times
 from costmodel.stage.chunks import ChunkCosts, chunk_costs
@@ -28,12 +26,9 @@ class PipelineRun:
     overhead_s: float
 
 
-def pipeline_run(
-    problem: Problem, view: Frame, d: int, sharding: Mapping[Index, ShardingTime]
-) -> PipelineRun:
+def pipeline_run(problem: Problem, view: Frame, d: int, extra: Extra) -> PipelineRun:
     """The passes of pipeline d."""
     stages = view.layout.pipelines[d].stages
-    extra = extra_of(sharding, d, len(stages))
     seconds = pipeline_seconds(problem, view, d, extra)
     lists, times = pass_times(seconds)
     overhead_s = problem.efficiency.microbatch_overhead_s * len(seconds.routes) / seconds.chunks

@@ -12,7 +12,7 @@ from costmodel.schedules.kind import FloatArray, Route, ScheduleKind
 from costmodel.schedules.passes import routes_of
 from costmodel.schedules.registry import schedule as schedule_kind
 from costmodel.schedules.replay import Seconds
-from costmodel.stage.chunks import chunk_costs
+from costmodel.stage.table import StageTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,10 @@ class Extra:
 
     forward_s: FloatArray
     backward_s: FloatArray
+
+    def part(self, span: slice) -> "Extra":
+        """What it says of some of the stages."""
+        return Extra(forward_s=self.forward_s[span], backward_s=self.backward_s[span])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,34 +88,31 @@ _COSTS = ("forward_s", "backward_s", "weight_gradient_s", "forward_ep_s", "backw
 
 def _by_place(view: Frame, d: int, routes: tuple[Route, ...]) -> dict[str, FloatArray]:
     """Costs of one micro-batch at every place."""
-    stages = view.layout.pipelines[d].stages
     if view.layout.schedule.virtual_stages == 1:
-        rows = [view.costs[d, i] for i in range(len(stages))]
-    else:
-        found = [chunk_costs(view.table, view.rows[d, i], s) for i, s in enumerate(stages)]
-        rows = [found[stage][nth] for route in routes for stage, nth in route]
+        return {name: view.columns[name][view.span(d)] for name in _COSTS}
+    rows = [view.chunks[d, stage][nth] for route in routes for stage, nth in route]
     return {name: np.array([getattr(row, name) for row in rows]) for name in _COSTS}
 
 
 def _hops(problem: Problem, view: Frame, d: int, routes: tuple[Route, ...]) -> FloatArray:
     """Seconds from every place to the next one of its way; 0 within a stage and at the end."""
+    stages = view.layout.pipelines[d].stages
+    rows = [view.rows[d, i] for i in range(len(stages))]
     seconds: dict[tuple[int, int], float] = {}
     hops: list[float] = []
     for route in routes:
         for (here, _), (there, _) in zip(route, (*route[1:], route[-1]), strict=True):
-            if (here, there) not in seconds:
-                seconds[here, there] = _hop_seconds(problem, view, (d, here), (d, there))
-            hops.append(seconds[here, there])
+            ends = rows[here], rows[there]
+            if here != there and ends not in seconds:
+                seconds[ends] = _hop_seconds(problem, view.table, *ends)
+            hops.append(seconds[ends] if here != there else 0.0)
     return np.array(hops)
 
 
-def _hop_seconds(
-    problem: Problem, view: Frame, here: tuple[int, int], there: tuple[int, int]
-) -> float:
-    if here == there:
-        return 0.0
-    sender, receiver = view.stages[here].option, view.stages[there].option
-    received = float(view.table.boundary_bytes[view.rows[there]])
+def _hop_seconds(problem: Problem, table: StageTable, here: int, there: int) -> float:
+    """Seconds of a hand-over between stages with these rows of the table."""
+    sender, receiver = table.options[here], table.options[there]
+    received = float(table.boundary_bytes[there])
     sent = received * receiver.num_chips / sender.num_chips
     return transfer_seconds(problem.cluster, sender, receiver, received, sent, problem.efficiency)
 

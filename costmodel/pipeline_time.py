@@ -1,13 +1,11 @@
 """When each stage of each pipeline ends its last pass."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from costmodel.errors import InputError
 from costmodel.frame import Frame, Index
-from costmodel.network.sharding import ShardingTime
 from costmodel.pipeline_seconds import Extra, PipelineSeconds, pipeline_seconds
 from costmodel.problem import Problem
 from costmodel.schedules.kind import FloatArray, Interleaving, ScheduleKind
@@ -27,29 +25,15 @@ class StageEnd:
     hidden_s: float = 0.0
 
 
-def stage_ends(
-    problem: Problem, view: Frame, sharding: Mapping[Index, ShardingTime]
-) -> dict[Index, StageEnd]:
-    """Simulates every pipeline. sharding: what ZeRO 2 and 3 add to every micro-batch."""
+def stage_ends(problem: Problem, view: Frame, extra: Extra) -> dict[Index, StageEnd]:
+    """Simulates every pipeline. extra: what ZeRO 2 and 3 add on every stage."""
     ends: dict[Index, StageEnd] = {}
-    for d, pipeline in enumerate(view.layout.pipelines):
-        depth = len(pipeline.stages)
-        seconds = pipeline_seconds(problem, view, d, extra_of(sharding, d, depth))
-        timed, ideal = _ends(seconds), _ends(without_hops(seconds))
-        hidden = hidden_seconds(seconds)
-        for i in range(depth):
-            ends[d, i] = StageEnd(
-                end_s=float(timed[i]), without_hops_s=float(ideal[i]), hidden_s=float(hidden[i])
-            )
+    for d in range(len(view.layout.pipelines)):
+        seconds = pipeline_seconds(problem, view, d, extra.part(view.span(d)))
+        each = _ends(seconds), _ends(without_hops(seconds)), hidden_seconds(seconds)
+        for i, (end_s, ideal_s, hidden_s) in enumerate(np.stack(each, axis=1).tolist()):
+            ends[d, i] = StageEnd(end_s=end_s, without_hops_s=ideal_s, hidden_s=hidden_s)
     return ends
-
-
-def extra_of(sharding: Mapping[Index, ShardingTime], d: int, depth: int) -> Extra:
-    """What ZeRO 2 and 3 add on the stages of pipeline d."""
-    return Extra(
-        forward_s=np.array([sharding[d, i].forward_s for i in range(depth)]),
-        backward_s=np.array([sharding[d, i].backward_s for i in range(depth)]),
-    )
 
 
 def without_hops(seconds: PipelineSeconds) -> PipelineSeconds:

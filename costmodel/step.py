@@ -6,31 +6,31 @@ layer with it have finished their last backward; then it updates its parameters.
 when the last stage is done.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from costmodel.after_backward import Sync, exposed_sync_s, optimizer_s, pieces_s, reached_sync
 from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory, StageTime
 from costmodel.frame import Frame, Index, frame, shard_counts
+from costmodel.hardware.values import Pool
 from costmodel.layout.values import Layout, StageOption
 from costmodel.memory import Shards, static_bytes
 from costmodel.model.flops import flops_per_token
-from costmodel.network.sharding import ShardingTime, sharding_time
-from costmodel.network.synchronisation import SyncTime, stage_sync
+from costmodel.network.sharding import sharding_seconds
+from costmodel.network.synchronisation import stage_sync
 from costmodel.pipeline_run import PipelineRun, pipeline_run
-from costmodel.pipeline_seconds import visits_of
+from costmodel.pipeline_seconds import Extra, visits_of
 from costmodel.pipeline_time import StageEnd, stage_ends
 from costmodel.problem import Problem
 from costmodel.same import SameProblem
 from costmodel.schedules.registry import schedule as schedule_kind
-from costmodel.stage.chunks import Kept, chunk_costs, kept_apart, kept_interleaved
+from costmodel.stage.chunks import Kept, kept_apart, kept_interleaved
 from costmodel.stage.costs import stage_table
 from costmodel.stage.in_flight import most_counts
-from costmodel.stage.table import StageTable
+from costmodel.stage.table import FloatArray, StageTable
 
 EVALUATOR_VERSION = "9"
 """Changes whenever the same layout would get another step time."""
@@ -93,16 +93,18 @@ class Evaluator:
     def run(self, layout: Layout, pipeline: int) -> PipelineRun:
         """Every pass of one pipeline, as ``evaluate`` times them."""
         view = frame(self.table, self.rows, layout)
-        sharding = _sharding(self.problem, view, _syncs(self.problem, view))
-        return pipeline_run(self.problem, view, pipeline, sharding)
+        extra = _extra(self.problem, view, _sync(self.problem, view))
+        return pipeline_run(self.problem, view, pipeline, extra.part(view.span(pipeline)))
 
     def _times(
-        self, view: Frame, shards: Mapping[Index, tuple[float, float]]
+        self, view: Frame, shards: Shards
     ) -> tuple[dict[Index, StageTime], dict[Index, StageEnd]]:
-        problem, syncs = self.problem, _syncs(self.problem, view)
-        sharding = _sharding(problem, view, syncs)
-        ends = stage_ends(problem, view, sharding)
-        return _stage_times(problem, view, ends, syncs, shards, sharding), ends
+        problem, sync = self.problem, _sync(self.problem, view)
+        extra = _extra(problem, view, sync)
+        ends = stage_ends(problem, view, extra)
+        exposed = _exposed_sync_s(problem, view, sync, shards)
+        after = exposed, _optimizer_s(problem, view, shards)
+        return _stage_times(view, ends, extra, after), ends
 
 
 def evaluate(problem: Problem, layout: Layout) -> Evaluation:
@@ -121,56 +123,44 @@ def _evaluator(of: SameProblem, options: tuple[StageOption, ...]) -> Evaluator:
     return Evaluator.of(of.problem, options)
 
 
-def _sharding(
-    problem: Problem, view: Frame, syncs: Mapping[Index, SyncTime]
-) -> dict[Index, ShardingTime]:
+def _extra(problem: Problem, view: Frame, sync: Sync) -> Extra:
     """What ZeRO 2 and 3 add to every micro-batch of each stage."""
-    return {
-        index: sharding_time(stage.option.zero, view.costs[index], syncs[index], problem.efficiency)
-        for index, stage in view.stages.items()
-    }
+    passes = view.columns["forward_s"], view.columns["backward_s"]
+    traffic = sync.reduce_s, sync.gather_s
+    forward_s, backward_s = sharding_seconds(view.zero, passes, traffic, problem.efficiency)
+    return Extra(forward_s=forward_s, backward_s=backward_s)
 
 
-def _syncs(problem: Problem, view: Frame) -> dict[Index, SyncTime]:
-    """Gradient sums and parameter gathers at the rate that the software reaches."""
-    syncs = stage_sync(problem, view)
-    reached = reached_sync(_columns(syncs), _zero(view), problem.efficiency)
-    pairs = zip(syncs, reached.reduce_s.tolist(), reached.gather_s.tolist(), strict=True)
-    return {index: SyncTime(reduce_s=down, gather_s=up) for index, down, up in pairs}
-
-
-def _columns(syncs: Mapping[Index, SyncTime]) -> Sync:
-    return Sync(
-        reduce_s=np.array([sync.reduce_s for sync in syncs.values()]),
-        gather_s=np.array([sync.gather_s for sync in syncs.values()]),
+def _sync(problem: Problem, view: Frame) -> Sync:
+    """Gradient sums and parameter gathers of each stage at the rate that the software reaches."""
+    times = stage_sync(problem, view).values()
+    whole = Sync(
+        reduce_s=np.array([time.reduce_s for time in times]),
+        gather_s=np.array([time.gather_s for time in times]),
     )
-
-
-def _zero(view: Frame) -> NDArray[np.int64]:
-    return np.array([stage.option.zero for stage in view.stages.values()])
+    return reached_sync(whole, view.zero, problem.efficiency)
 
 
 def _stage_times(
-    problem: Problem,
     view: Frame,
     ends: Mapping[Index, StageEnd],
-    syncs: Mapping[Index, SyncTime],
-    shards: Mapping[Index, tuple[float, float]],
-    sharding: Mapping[Index, ShardingTime],
+    extra: Extra,
+    after: tuple[FloatArray, FloatArray],
 ) -> dict[Index, StageTime]:
-    starts = _sync_starts(view, ends)
-    times: dict[Index, StageTime] = {}
-    exposed = _exposed_sync_s(problem, view, syncs, shards)
-    updates = _optimizer_s(problem, view, shards)
-    for (index, costs), sync_s, update_s in zip(view.costs.items(), exposed, updates, strict=True):
+    """after: exposed gradient sums and updates of each stage, (stages,)."""
+    starts, times = _sync_starts(view, ends), dict[Index, StageTime]()
+    columns = np.stack([extra.forward_s, extra.backward_s, *after], axis=1).tolist()
+    for (index, costs), (forward_s, backward_s, sync_s, update_s) in zip(
+        view.costs.items(), columns, strict=True
+    ):
         times[index] = StageTime(
             forward_s=costs.forward_s,
             backward_s=costs.backward_s,
             tp_s=costs.tp_s,
             cp_s=costs.cp_s,
             ep_s=costs.ep_s,
-            sharded_weights_s=sharding[index].forward_s + sharding[index].backward_s,
-            sharded_forward_s=sharding[index].forward_s,
+            sharded_weights_s=forward_s + backward_s,
+            sharded_forward_s=forward_s,
             end_s=ends[index].end_s,
             wait_s=starts[index] - ends[index].end_s,
             sync_s=sync_s,
@@ -190,50 +180,45 @@ def _sync_starts(view: Frame, ends: Mapping[Index, StageEnd]) -> dict[Index, flo
     return starts
 
 
-def _exposed_sync_s(
-    problem: Problem,
-    view: Frame,
-    syncs: Mapping[Index, SyncTime],
-    shards: Mapping[Index, tuple[float, float]],
-) -> list[float]:
+def _exposed_sync_s(problem: Problem, view: Frame, sync: Sync, shards: Shards) -> FloatArray:
     """What the last backward and the next forward of each stage do not hide."""
-    forward = np.array([costs.forward_s for costs in view.costs.values()])
-    backward = np.array([costs.backward_s for costs in view.costs.values()])
+    passes = view.columns["forward_s"], view.columns["backward_s"]
     layers = np.array([float(stage.num_layers) for stage in view.stages.values()])
-    ranks, zero = np.array([shards[index][0] for index in view.stages]), _zero(view)
-    exposed = exposed_sync_s(_columns(syncs), zero, forward, backward, problem.efficiency)
-    return (exposed + pieces_s(layers, ranks, zero, problem.efficiency)).tolist()
+    exposed = exposed_sync_s(sync, view.zero, *passes, problem.efficiency)
+    return exposed + pieces_s(layers, shards.dense, view.zero, problem.efficiency)
 
 
-def _optimizer_s(
-    problem: Problem, view: Frame, shards: Mapping[Index, tuple[float, float]]
-) -> list[float]:
+def _optimizer_s(problem: Problem, view: Frame, shards: Shards) -> FloatArray:
     """Update of each stage's share on one chip."""
-    sharded = _zero(view) >= 1
-    held = np.array([(costs.dense, costs.expert) for costs in view.costs.values()])
-    split = np.array([shards[index] for index in view.stages])
-    dense, expert = (held / np.where(sharded[:, None], split, 1.0)).T
-    pools = [problem.cluster.pool(stage.option.pool) for stage in view.stages.values()]
-    rates = np.array([pool.chip.streaming_bytes_per_s() for pool in pools])
-    return optimizer_s(dense, expert, rates, problem.efficiency).tolist()
+    sharded, columns = view.zero >= 1, view.columns
+    dense = columns["dense"] / np.where(sharded, shards.dense, 1.0)
+    expert = columns["expert"] / np.where(sharded, shards.expert, 1.0)
+    rates = _by_pool(problem, view.layout, lambda pool: pool.chip.streaming_bytes_per_s())
+    return optimizer_s(dense, expert, np.array(rates), problem.efficiency)
+
+
+def _by_pool(problem: Problem, layout: Layout, number: Callable[[Pool], float]) -> list[float]:
+    """A number of the pool of each stage."""
+    names = [stage.option.pool for pipeline in layout.pipelines for stage in pipeline.stages]
+    known = {name: number(problem.cluster.pool(name)) for name in dict.fromkeys(names)}
+    return [known[name] for name in names]
 
 
 def _stages(
-    problem: Problem,
-    view: Frame,
-    times: Mapping[Index, StageTime],
-    shards: Mapping[Index, tuple[float, float]],
+    problem: Problem, view: Frame, times: Mapping[Index, StageTime], shards: Shards
 ) -> tuple[tuple[StageEvaluation, ...], ...]:
-    def evaluated(d: int, i: int) -> StageEvaluation:
-        kept = _kept(view, (d, i))
-        memory = _stage_memory(problem, view, (d, i), shards[d, i], kept.activation_bytes)
-        stage = view.stages[d, i]
-        return StageEvaluation(stage=stage, time=times[d, i], memory=memory, in_flight=kept.chunks)
-
-    return tuple(
-        tuple(evaluated(d, i) for i in range(len(pipeline.stages)))
-        for d, pipeline in enumerate(view.layout.pipelines)
-    )
+    kept = [_kept(view, index) for index in view.stages]
+    evaluated = [
+        StageEvaluation(stage=stage, time=time, memory=memory, in_flight=one.chunks)
+        for stage, time, memory, one in zip(
+            view.stages.values(),
+            times.values(),
+            _memory(problem, view, shards, kept),
+            kept,
+            strict=True,
+        )
+    ]
+    return tuple(tuple(evaluated[view.span(d)]) for d in range(len(view.layout.pipelines)))
 
 
 def _kept(view: Frame, index: Index) -> Kept:
@@ -242,7 +227,7 @@ def _kept(view: Frame, index: Index) -> Kept:
     shape = len(pipeline.stages), index[1], pipeline.microbatches
     kind, chunks = schedule_kind(schedule.kind), schedule.virtual_stages
     if chunks > 1:
-        costs = chunk_costs(view.table, view.rows[index], view.stages[index])
+        costs = view.chunks[index]
         if kind.program is None:
             return kept_interleaved(most_counts(*shape, chunks), costs)
         return kept_apart(kind.program, shape, costs)
@@ -252,30 +237,25 @@ def _kept(view: Frame, index: Index) -> Kept:
     return Kept(chunks=in_flight, activation_bytes=in_flight * view.costs[index].activation_bytes)
 
 
-def _stage_memory(
-    problem: Problem,
-    view: Frame,
-    index: Index,
-    shards: tuple[float, float],
-    activation_bytes: float,
-) -> StageMemory:
-    costs, row = view.costs[index], view.rows[index]
-    static = static_bytes(
-        np.asarray(costs.dense),
-        np.asarray(costs.expert),
-        Shards(dense=np.asarray(shards[0]), expert=np.asarray(shards[1])),
-        np.asarray(view.stages[index].option.zero, dtype=np.float64),
-        problem.job,
-    )
-    return StageMemory(
-        weights=float(static.weights),
-        gradients=problem.efficiency.trained_share * float(static.gradients),
-        optimizer=problem.efficiency.trained_share * float(static.optimizer),
-        activations=activation_bytes,
-        transient=costs.transient_bytes,
-        fixed=float(view.table.fixed_bytes[row]),
-        capacity=float(view.table.capacity_bytes[row]),
-    )
+def _memory(
+    problem: Problem, view: Frame, shards: Shards, kept: Sequence[Kept]
+) -> list[StageMemory]:
+    """Bytes of one chip of each stage."""
+    columns, rows = view.columns, list(view.rows.values())
+    held, zero = (columns["dense"], columns["expert"]), view.zero.astype(np.float64)
+    static = static_bytes(*held, shards, zero, problem.job)
+    trained = problem.efficiency.trained_share
+    terms = {
+        "weights": static.weights,
+        "gradients": trained * static.gradients,
+        "optimizer": trained * static.optimizer,
+        "activations": np.array([one.activation_bytes for one in kept]),
+        "transient": columns["transient_bytes"],
+        "fixed": view.table.fixed_bytes[rows],
+        "capacity": view.table.capacity_bytes[rows],
+    }
+    stages = zip(*(term.tolist() for term in terms.values()), strict=True)
+    return [StageMemory(**dict(zip(terms, own, strict=True))) for own in stages]
 
 
 def _breakdown(
@@ -302,10 +282,6 @@ def _breakdown(
 
 def _peak_flop_per_s(problem: Problem, layout: Layout) -> float:
     """Dense peak of the chips used, in the job's precision."""
-    return sum(
-        pipeline.count
-        * stage.option.num_chips
-        * problem.cluster.pool(stage.option.pool).chip.peak(problem.job.precision)
-        for pipeline in layout.pipelines
-        for stage in pipeline.stages
-    )
+    peaks = _by_pool(problem, layout, lambda pool: pool.chip.peak(problem.job.precision))
+    chips = [p.count * stage.option.num_chips for p in layout.pipelines for stage in p.stages]
+    return sum(n * peak for n, peak in zip(chips, peaks, strict=True))

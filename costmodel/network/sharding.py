@@ -1,36 +1,11 @@
 """What ZeRO 2 and 3 add to every micro-batch: gradients scattered, weights gathered."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from costmodel.efficiency import Efficiency
-from costmodel.frame import StageCosts
-from costmodel.network.synchronisation import SyncTime
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardingTime:
-    """Exposed seconds of one micro-batch, in its forward and in its backward."""
-
-    forward_s: float
-    backward_s: float
-
-
-def sharding_time(
-    zero: int, costs: StageCosts, sync: SyncTime, efficiency: Efficiency
-) -> ShardingTime:
-    """``sharding_seconds`` of one stage."""
-    forward_s, backward_s = sharding_seconds(
-        np.asarray(zero),
-        (np.asarray(costs.forward_s), np.asarray(costs.backward_s)),
-        (np.asarray(sync.reduce_s), np.asarray(sync.gather_s)),
-        efficiency,
-    )
-    return ShardingTime(forward_s=float(forward_s), backward_s=float(backward_s))
 
 
 def sharding_seconds(

@@ -35,8 +35,7 @@ def stage_sync(problem: Problem, view: Frame) -> dict[Index, SyncTime]:
     groups as long as they are busy.
     """
     own = dict.fromkeys(view.stages, NO_SYNC)
-    for segment, held in zip(view.segments, view.held, strict=True):
-        times = segment_sync(problem, view.layout, segment, held)
+    for segment, times in zip(view.segments, _segment_times(problem, view), strict=True):
         for index, time in zip(segment.holders, times, strict=True):
             own[index] = _added(own[index], time)
     for index, seconds in _tied(problem, view).items():
@@ -44,10 +43,21 @@ def stage_sync(problem: Problem, view: Frame) -> dict[Index, SyncTime]:
     return _with_partners(view, own)
 
 
+def _segment_times(problem: Problem, view: Frame) -> Iterator[list[SyncTime]]:
+    """``segment_sync`` of every segment, once for all that are alike."""
+    known: dict[object, list[SyncTime]] = {}
+    for segment, held in zip(view.segments, view.held, strict=True):
+        kinds = tuple((index[0], view.rows[index]) for index in segment.holders)
+        key = segment.num_layers, kinds, held
+        if key not in known:
+            known[key] = segment_sync(problem, view.layout, segment, held)
+        yield known[key]
+
+
 def _with_partners(view: Frame, own: Mapping[Index, SyncTime]) -> dict[Index, SyncTime]:
     total = dict(own)
     for segment in view.segments:
-        if not segment.holders:
+        if len(segment.holders) < 2:
             continue
         reduce_s = max(own[index].reduce_s for index in segment.holders)
         gather_s = max(own[index].gather_s for index in segment.holders)
@@ -109,7 +119,7 @@ def segment_sync(
     sharded = any(option.zero > 0 for option in options)
     gathered = job.weight_bytes if sharded else job.gradient_bytes
     by_layer = any(option.zero >= BY_LAYER for option in options)
-    parts = max(1, segment.stop - segment.start) if by_layer else 1
+    parts = segment.num_layers if by_layer else 1
     dense = [h.dense for h in holdings]
     expert = [h.expert for h in holdings]
     totals = [NO_SYNC] * len(options)

@@ -1,23 +1,24 @@
 """Interleaved stages: the costs of each chunk, and what a stage keeps while its passes run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from itertools import accumulate, pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from costmodel.layout.values import Stage
 from costmodel.schedules.kind import Order, Passes, Phase, Program
-from costmodel.stage.table import StageTable, Terms
+from costmodel.stage.sums import ends_of, totals
+from costmodel.stage.table import StageTable
 
 ENOUGH = 4
 """Micro-batches a stage after which a schedule repeats itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkCosts:
+class ChunkCosts(NamedTuple):
     """Seconds and kept bytes of one micro-batch in one chunk of a stage, on one chip.
 
     deferred_bytes: kept between the two parts of a backward instead of activation_bytes.
@@ -59,25 +60,28 @@ class Kept:
 
 
 def chunk_costs(table: StageTable, row: int, stage: Stage) -> tuple[ChunkCosts, ...]:
-    """Costs of the stage's chunks in order.
+    """``chunks_of`` one stage."""
+    return chunks_of(table, [row], [stage])[0]
+
+
+def chunks_of(
+    table: StageTable, rows: Sequence[int], stages: Sequence[Stage]
+) -> list[tuple[ChunkCosts, ...]]:
+    """Costs of the chunks of each stage in order.
 
     The embedding runs with the first chunk, head and multi-token prediction with the last.
     """
-    last = len(stage.chunks) - 1
-
-    def costs(nth: int, start: int, stop: int) -> ChunkCosts:
-        ends: list[Terms] = [table.embedding] if stage.embedding and nth == 0 else []
-        ends += [table.head] if stage.head and nth == last else []
-        ends += [table.mtp] if stage.mtp > 0 and nth == last else []
-
-        def total(name: str) -> float:
-            prefix = getattr(table.layers, name)[row]
-            own = prefix[stop] - prefix[start]
-            return float(own + sum(getattr(end, name)[row] for end in ends))
-
-        return ChunkCosts(**{f.name: total(f.name) for f in fields(ChunkCosts)})
-
-    return tuple(costs(nth, start, stop) for nth, (start, stop) in enumerate(stage.chunks))
+    own = [row for row, stage in zip(rows, stages, strict=True) for _ in stage.chunks]
+    runs = [(n, *run) for n, run in enumerate(run for stage in stages for run in stage.chunks)]
+    stops = list(accumulate(len(stage.chunks) for stage in stages))
+    ends = [
+        (stop - (len(stage.chunks) if terms is table.embedding else 1), terms)
+        for stop, stage in zip(stops, stages, strict=True)
+        for terms in ends_of(table, stage)
+    ]
+    total = totals(table, own, runs, ends, ChunkCosts._fields)
+    costs = list(map(ChunkCosts, *(total[name].tolist() for name in ChunkCosts._fields)))
+    return [tuple(costs[start:stop]) for start, stop in pairwise((0, *stops))]
 
 
 def kept(order: Order | Passes, chunks: Sequence[Keeps]) -> Kept:
