@@ -9,25 +9,39 @@ from itertools import count
 import numpy as np
 
 from planner.arrays import IntArray
+from planner.degrees import options_replicas
 from planner.families.cells import Cell
 from planner.families.deal import settled
 from planner.families.links import Links
 from planner.families.nodes import (
     LOG_LINES,
+    Field,
     Node,
     field_of,
     first_price,
     least_period,
+    narrowed,
+    quick_bound,
     relaxed,
 )
 from planner.instance import Draft, Instance, Score, layout_of
 from planner.watch import Watch
 
-NARROW = 3e-4
+NARROW = 5e-5
 """Relative width of a period's interval from which it is not split."""
 
 WIDTHS = (1.2, 1.4, 1.8, 3.0, 10.0)
 """Step times below which first layouts are looked for, over what is likely."""
+
+WIDE = 1.05
+"""Ratio of an interval's ends from which it is split without a closer look."""
+
+MOST_NARROW = 120
+MOST_LOOKS = 100_000
+"""Nodes that are looked at with one slot a pool, to find layouts, and with all, to prove."""
+
+MOST_AFTER = 150
+"""Nodes that are looked at for better layouts once the bound cannot rise any more."""
 
 FIRST = 6
 """Cells that are tried before the proof begins."""
@@ -62,18 +76,27 @@ class _Search:
     best_s: float = float("inf")
     best: tuple[Draft, Score] | None = None
     spent: int = 0
+    looked: int = 0
     seen: set[Draft] = member(default_factory=set[Draft])
 
     def push(self, bound_s: float, item: Cell | Node) -> None:
         if bound_s < self.best_s:
             heapq.heappush(self.heap, (bound_s, next(self.numbers), item))
 
-    def open_cell(self, bound_s: float, cell: Cell) -> bool:
-        """Puts the cell's nodes on the heap; whether it could be priced."""
+    def open_cell(self, bound_s: float, cell: Cell, *, narrow: bool) -> bool:
+        """Puts the cell's nodes on the heap; whether it could be priced.
+
+        narrow: with one slot a pool only, which proves nothing.
+        """
         found = field_of(self.links, self.instance, cell, self.kin, self.best_s)
         if found is None:
             return False
         low = least_period(found)
+        if narrow and low < float("inf"):
+            found = narrowed(found, 1.15 * low)
+            if not self._single(found):
+                return True
+            low = least_period(found)
         high = min(self.best_s / cell.microbatches, float(found.spans.work.max(initial=0.0)))
         if low > high:
             return True
@@ -85,6 +108,12 @@ class _Search:
                     bound_s, Node(field=found, low=low, high=high, steady=steady, price=price)
                 )
         return True
+
+    def _single(self, field: Field) -> bool:
+        """Whether some stage has no replicas; else more copies give the same layouts."""
+        rows = field.cell.rows[np.unique(field.spans.row)]
+        options = self.instance.table.options
+        return any(options_replicas(options[int(row)]) == 1 for row in rows)
 
     def start(self, likely: list[Cell]) -> None:
         """Looks for first layouts: short periods in one cell after the other."""
@@ -106,17 +135,33 @@ class _Search:
         if found is None or low * cell.microbatches >= goal_s:
             return None
         high = min(1.15 * low, goal_s / cell.microbatches)
+        found = narrowed(found, high)
+        if not self._single(found):
+            return None
+        low = high / WIDE
         return Node(field=found, low=low, high=high, steady=True, price=first_price(found, low))
 
     def evaluate(self, bound_s: float, node: Node, goal_s: float) -> None:
         """Bounds a node and tries the chain that its bound has."""
         found, price = relaxed(node, goal_s, self.log)
+        self.looked += 1
         if found.bound_s < self.best_s:
-            dealt = settled(node.field, found, self.modes[node.field.cell.rows], self.best_s)
+            dealt = settled(node.field, found, self.modes[:, node.field.cell.rows], self.best_s)
             if dealt is not None:
                 self.spent += dealt[2]
                 self.offer(dealt[1])
         self.push(max(bound_s, found.bound_s), replace(node, price=price, period_s=found.period_s))
+
+    def visit(self, bound_s: float, node: Node) -> bool:
+        """Bounds or splits a node; False when it can neither be bounded better nor split."""
+        if np.isnan(node.period_s):
+            quick_s, price = quick_bound(node)
+            self.push(max(bound_s, quick_s), replace(node, price=price, period_s=0.0))
+        elif node.period_s > 0.0 or node.high > WIDE * node.low:
+            return self.split(bound_s, node)
+        else:
+            self.evaluate(bound_s, node, self.best_s)
+        return True
 
     def split(self, bound_s: float, node: Node) -> bool:
         """Puts both halves of a node on the heap; False when it is too narrow."""
@@ -125,11 +170,32 @@ class _Search:
         at = node.period_s
         if not node.low * (1 + 0.3 * NARROW) < at <= node.high:
             at = 0.5 * (node.low + node.high)
-        nan = float("nan")
-        below = replace(node, high=at * (1 - 1e-12), period_s=nan)
+        at, nan = at * (1 - 1e-12), float("nan")
         self.push(bound_s, replace(node, low=at, period_s=nan))
-        self.push(bound_s, below)
+        self.push(bound_s, replace(node, high=at, period_s=nan))
         return True
+
+    def explore(self, cells_found: list[Cell], goal: float, most: int, *, narrow: bool) -> float:
+        """Best first until a gap of ``goal``, the clock or ``most`` looks.
+
+        The bound reached; nodes that are too narrow to split leave theirs.
+        """
+        self.heap.clear()
+        for cell in cells_found:
+            self.push(cell.quick_s, cell)
+        closed_s, last = float("inf"), self.looked + most
+        while self.heap and not self.watch.expired() and self.looked < last:
+            bound_s, _, item = self.heap[0]
+            if bound_s >= self.best_s * (1 - goal):
+                break
+            heapq.heappop(self.heap)
+            if isinstance(item, Cell):
+                if not self.open_cell(bound_s, item, narrow=narrow):
+                    closed_s = min(closed_s, bound_s)
+            elif not self.visit(bound_s, item):
+                closed_s, last = min(closed_s, bound_s), min(last, self.looked + MOST_AFTER)
+        left = self.heap[0][0] if self.heap else float("inf")
+        return min(left, closed_s, self.best_s)
 
     def offer(self, draft: Draft) -> None:
         """Scores a layout exactly; the fastest is kept."""
@@ -168,35 +234,16 @@ def branch_and_bound(
     )
     ordered = sorted(found, key=lambda cell: cell.quick_s)
     state.start(sorted(ordered, key=lambda cell: cell.likely_s))
-    for cell in ordered:
-        state.push(cell.quick_s, cell)
-    closed_s = float("inf")
-    while state.heap and not watch.expired():
-        bound_s, _, item = state.heap[0]
-        if min(bound_s, closed_s) >= state.best_s * (1 - goal):
-            break
-        heapq.heappop(state.heap)
-        if isinstance(item, Cell):
-            if not state.open_cell(bound_s, item):
-                closed_s = min(closed_s, bound_s)
-        elif np.isnan(item.period_s):
-            state.evaluate(bound_s, item, state.best_s)
-        elif not state.split(bound_s, item):
-            closed_s = min(closed_s, bound_s)
-            if bound_s < state.heap[0][0] if state.heap else True:
-                break
-    left = state.heap[0][0] if state.heap else float("inf")
+    if any(len(np.unique(instance.table.pool_index[c.rows])) < len(c.rows) for c in ordered):
+        state.explore(ordered, goal, MOST_NARROW, narrow=True)
+    bound_s = state.explore(ordered, goal, MOST_LOOKS, narrow=False)
     draft, score = state.best if state.best else (None, None)
-    return FamilyResult(
-        draft=draft,
-        score=score,
-        bound_s=min(left, closed_s, state.best_s),
-        evaluations=state.spent,
-    )
+    return FamilyResult(draft=draft, score=score, bound_s=bound_s, evaluations=state.spent)
 
 
 def _modes(instance: Instance) -> IntArray:
-    """Equal numbers for options that differ in recompute and ZeRO only, (O,)."""
+    """Equal numbers for options that differ in recompute and ZeRO only, and that ZeRO stage."""
     known: dict[object, int] = {}
     keys = [replace(o, zero=0, recompute="none") for o in instance.table.options]
-    return np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
+    zero = [o.zero for o in instance.table.options]
+    return np.array([[known.setdefault(key, len(known)) for key in keys], zero], np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 from costmodel.layout.rule_tools import divisors
 from costmodel.layout.values import StageOption
 from planner.arrays import FloatArray, IntArray
+from planner.degrees import options_replicas
 from planner.instance import Instance, arrays
 
 LARGEST_ZERO = 1
@@ -59,12 +60,19 @@ def cells(instance: Instance, group_of: GroupOf) -> Iterator[Cell]:
 
 
 def groups(instance: Instance, group_of: GroupOf) -> list[IntArray]:
-    """Rows of the options that may meet; those beyond ``LARGEST_ZERO`` are left out."""
+    """Rows of the options that may meet; those beyond ``LARGEST_ZERO`` are left out.
+
+    Where all options have replicas that could as well be copies, more copies give the same layouts.
+    """
     found: defaultdict[Hashable, list[int]] = defaultdict(list)
     for row, option in enumerate(instance.table.options):
         if option.zero <= LARGEST_ZERO and group_of(option) is not None:
             found[option.samples, group_of(option)].append(row)
-    return [np.array(rows, np.int64) for rows in found.values()]
+    return [
+        np.array(rows, np.int64)
+        for rows in found.values()
+        if any(options_replicas(instance.table.options[row]) == 1 for row in rows)
+    ]
 
 
 def _cell(instance: Instance, rows: IntArray, copies: int, microbatches: int) -> Cell | None:

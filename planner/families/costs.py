@@ -26,7 +26,7 @@ class Costs(NamedTuple):
 
     layers: prefix sums over layers of the columns above, (8, R, L + 1); those of ``TRANSIENT`` are
     the buffers of each layer. first, last: what embedding, and head with multi-token prediction,
-    add, (R, 8). shared: static bytes that a stage with both keeps once, (R,). room: bytes of a chip
+    add, (R, 8). shared: what a stage with both has once only, (R, 8). room: bytes of a chip
     that are free for all this, (R,). latency: seconds of the reduction and of the gather of a
     stage's layers that do not depend on their size, (R, 2). hop: seconds of a hand-over from one
     option to the next, (R, R). pool: of each option; chips: of one stage, (R,). exposed: share of
@@ -67,12 +67,12 @@ def costs_of(links: Links, instance: Instance, cell: Cell) -> Costs:
     first[TRANSIENT] = x.first_transient[rows]
     last = _end((table.head, table.mtp), rows, bytes_each, sums)
     last[TRANSIENT] = x.last_transient[rows]
-    both = x.tied[rows] + table.mtp_embedding_parameters[rows]
+    shared = _shared(table, rows, bytes_each[0], sums)
     return Costs(
         layers=np.ascontiguousarray(layers),
         first=np.ascontiguousarray(first.T),
         last=np.ascontiguousarray(last.T),
-        shared=both * bytes_each[0],
+        shared=shared,
         room=x.budget[rows],
         latency=_layer_latency(table, rows, sums),
         hop=hop_seconds(links, table, rows),
@@ -149,6 +149,18 @@ def _end(
         for k, latency in zip((REDUCE, GATHER), sums.latency, strict=True):
             total[k] += latency[0] * (terms.dense_parameters[rows] > 0)
             total[k] += latency[1] * (terms.expert_parameters[rows] > 0)
+    return total
+
+
+def _shared(table: StageTable, rows: IntArray, dense_bytes: FloatArray, sums: Sums) -> FloatArray:
+    """What the weights cost that both ends hold, with the fixed seconds of their group, (R, 8)."""
+    dense = table.tied_parameters[rows] + table.mtp_embedding_parameters[rows]
+    total = np.zeros((len(rows), 8))
+    total[:, STATIC] = dense * dense_bytes
+    for column, slope in zip((REDUCE, GATHER, UPDATE), sums.slope, strict=True):
+        total[:, column] = dense * slope[0]
+    for column, latency in zip((REDUCE, GATHER), sums.latency, strict=True):
+        total[:, column] += latency[0] * (dense > 0)
     return total
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from planner.arrays import IntArray
+from planner.arrays import FloatArray, IntArray
 from planner.families.climb import climb, options_for
+from planner.families.costs import BACKWARD, FORWARD
 from planner.families.nodes import Field, Relaxed
 from planner.families.score import step_s
 from planner.instance import Draft, Entry, Template
@@ -15,11 +16,14 @@ NEAR = 1.04
 
 
 def chain_modes(field: Field, rows: IntArray, mode_of: IntArray) -> IntArray:
-    """Options that each stage may run: those of its degrees, fastest first, (p, V)."""
-    work = field.costs.layers[0, :, -1] + field.costs.layers[1, :, -1]
+    """Options that each stage may run: those of its degrees, fastest first, (p, V).
+
+    mode_of: degrees and ZeRO stage of each option, (2, R); all stages take the highest ZeRO stage.
+    """
+    work = field.costs.layers[FORWARD, :, -1] + field.costs.layers[BACKWARD, :, -1]
     lines: list[list[int]] = []
     for row in rows:
-        same = np.flatnonzero(mode_of == mode_of[row])
+        same = np.flatnonzero((mode_of[0] == mode_of[0, row]) & (mode_of[1] == mode_of[1].max()))
         lines.append(same[np.argsort(work[same], kind="stable")].tolist())
     width = max(len(line) for line in lines)
     return np.array([line + [-1] * (width - len(line)) for line in lines], np.int64)
@@ -34,7 +38,9 @@ def settled(
     """
     if len(found.rows) == 0:
         return None
-    layers = _all_dealt(found.layers, field.costs.layers.shape[2] - 1)
+    total = field.costs.layers.shape[2] - 1
+    work = field.costs.layers[FORWARD] + field.costs.layers[BACKWARD]
+    layers = _all_dealt(found.layers, work[found.rows, -1] / total, total)
     if layers is None:
         return None
     cuts = np.concatenate(([0], np.cumsum(layers)))
@@ -52,14 +58,17 @@ def settled(
     return seconds, (entry,), spent
 
 
-def _all_dealt(layers: IntArray, total: int) -> IntArray | None:
-    """The same with as many layers as there are, changed where the share of a stage is least."""
+def _all_dealt(layers: IntArray, work: FloatArray, total: int) -> IntArray | None:
+    """As many layers as there are: taken from the slowest stages, given where it is quickest.
+
+    work: seconds of a layer on each stage.
+    """
     dealt = layers.copy()
     while dealt.sum() > total:
-        large = np.argmax(dealt)
-        if dealt[large] == 1:
+        slowest = int(np.argmax(np.where(dealt > 1, dealt * work, -1.0)))
+        if dealt[slowest] == 1:
             return None
-        dealt[large] -= 1
+        dealt[slowest] -= 1
     while dealt.sum() < total:
-        dealt[np.argmax(dealt)] += 1
+        dealt[np.argmin((dealt + 1) * work)] += 1
     return dealt

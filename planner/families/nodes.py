@@ -1,6 +1,6 @@
 """Nodes of the proof: one cell and an interval of the period, with a bound and a chain."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -8,14 +8,22 @@ import numpy as np
 from planner.arrays import FloatArray, IntArray
 from planner.families.cells import Cell
 from planner.families.costs import Costs, costs_of
+from planner.families.floors import chain_floor
+from planner.families.ground import Ground, Limits
 from planner.families.links import Links
-from planner.families.relax import STEPS, Ground, Limits, least_chain
+from planner.families.relax import least_chain, useful
 from planner.families.spans import Spans, layer_kinds, layer_weights, list_spans
 from planner.instance import Instance
 
 LOG_LINES = 1 << 22
 MOST_POOLS = 8
 """Pools of a cell up to which orders of pools are proved over."""
+
+ENOUGH = 0.6
+"""Share of the layers that a pool could hold which a first chain does with."""
+
+QUICK_STEPS = 8
+GOLDEN = 0.382
 
 PRICE_STEPS = 14
 PRICE_TOLERANCE = 2e-5
@@ -27,12 +35,13 @@ SLACK = 1e-9
 class Field:
     """A cell with its priced stages.
 
-    size: summed weights of all layers.
+    plain: stages that no other beats. size: summed weights of all layers.
     """
 
     cell: Cell
     costs: Costs
     spans: Spans
+    plain: IntArray
     ground: Ground
     size: float
 
@@ -86,6 +95,7 @@ def field_of(
         cell=cell,
         costs=costs,
         spans=spans,
+        plain=useful(spans),
         ground=ground,
         size=float(weights.sum()),
     )
@@ -128,6 +138,29 @@ def least_period(field: Field) -> float:
     return float(works[low]) if low < len(works) else float("inf")
 
 
+def narrowed(field: Field, period_s: float) -> Field:
+    """The field with one slot of each pool: the largest stages that hold about as many layers."""
+    spans, ground = field.spans, field.ground
+    most = _slot_capacity(spans, ground, period_s)
+    of_pool = np.zeros(len(ground.hop))
+    np.maximum.at(of_pool, ground.pool, most)
+    enough = most >= ENOUGH * of_pool[ground.pool]
+    order = np.lexsort((np.where(enough, ground.units, np.iinfo(np.int64).max), ground.pool))
+    best = np.sort(order[np.unique(ground.pool[order], return_index=True)[1]])
+    number = np.full(len(ground.pool), -1, np.int64)
+    number[best] = np.arange(len(best))
+    kept = number[spans.slot] >= 0
+    parts = {name: part[kept] for name, part in spans._asdict().items()}
+    parts["slot"] = number[parts["slot"]]
+    fewer = Spans(**parts)
+    return replace(
+        field,
+        spans=fewer,
+        plain=useful(fewer),
+        ground=ground._replace(pool=ground.pool[best], units=ground.units[best]),
+    )
+
+
 def first_price(field: Field, period_s: float) -> float:
     """About what a mean layer costs: twice its work where the chips just hold all layers."""
     stages = np.zeros(len(field.ground.hop))
@@ -136,12 +169,17 @@ def first_price(field: Field, period_s: float) -> float:
 
 
 def _capacity(spans: Spans, ground: Ground, period_s: float) -> float:
+    of_pool = np.zeros(len(ground.hop))
+    np.maximum.at(of_pool, ground.pool, _slot_capacity(spans, ground, period_s))
+    return float(of_pool.sum())
+
+
+def _slot_capacity(spans: Spans, ground: Ground, period_s: float) -> FloatArray:
+    """Weight of the layers that all stages of a slot hold at most, (S,)."""
     within = spans.work <= period_s
     most = np.zeros(len(ground.pool))
     np.maximum.at(most, spans.slot[within], spans.size[within])
-    of_pool = np.zeros(len(ground.hop))
-    np.maximum.at(of_pool, ground.pool, most * ground.units)
-    return float(of_pool.sum())
+    return most * ground.units
 
 
 def relaxed(node: Node, goal_s: float, log: IntArray) -> tuple[Relaxed, float]:
@@ -152,6 +190,7 @@ def relaxed(node: Node, goal_s: float, log: IntArray) -> tuple[Relaxed, float]:
     """
     below, above = (0.0, -np.inf, 1.0), None
     best, best_price, price, field = None, node.price, node.price, node.field
+    tolerance = max(PRICE_TOLERANCE, 0.05 * (node.high / node.low - 1))
     for _ in range(PRICE_STEPS):
         found, slope = at_price(node, price, goal_s, log)
         if best is None or found.bound_s > best.bound_s:
@@ -164,7 +203,7 @@ def relaxed(node: Node, goal_s: float, log: IntArray) -> tuple[Relaxed, float]:
         else:
             above = line
         price, promise = _next_price(below, above, price)
-        if promise < best.bound_s * (1 + PRICE_TOLERANCE):
+        if promise < best.bound_s * (1 + tolerance):
             break
     assert best is not None
     return best, best_price
@@ -183,18 +222,14 @@ def _next_price(below: Line, above: Line | None, price: float) -> tuple[float, f
     return at, below[1] + below[2] * (at - below[0])
 
 
-def at_price(node: Node, price: float, goal_s: float, log: IntArray) -> tuple[Relaxed, float]:
-    """The bound of a node at a price, its chain, and by how much that misses the layers' weight.
-
-    No chain, and an infinite bound, when none is below ``goal_s``.
-    """
+def _limits(node: Node, price: float, goal_s: float) -> tuple[float, Limits]:
+    """What the value of a chain is added to, and the kernel's view of the node."""
     field, cell, m = node.field, node.field.cell, node.field.cell.microbatches
-    log[0, 0] = 0
     base = (m - 1) * node.low * (1.0 if node.steady else 0.5)
     base += price * field.size + field.costs.overhead[0]
     limits = Limits(
-        low=node.low,
-        high=node.high,
+        low=node.low * (1 - SLACK),
+        high=node.high * (1 + SLACK),
         price=price,
         goal=goal_s - base,
         microbatches=m,
@@ -203,8 +238,38 @@ def at_price(node: Node, price: float, goal_s: float, log: IntArray) -> tuple[Re
         steady=node.steady,
         weight=2.0 if node.steady else 1.0,
         credit=node.low if node.steady else 0.0,
+        rest=float(field.ground.hop.max()),
     )
-    value, entry = least_chain(field.spans, field.ground, limits, STEPS, log)
+    return base, limits
+
+
+def quick_bound(node: Node) -> tuple[float, float]:
+    """A bound of the node that looks at its pools one by one, and the price that it is best at."""
+    best, price = -np.inf, node.price
+    low, high = 0.25 * node.price, 8.0 * node.price
+    for _ in range(QUICK_STEPS):
+        a, b = low + GOLDEN * (high - low), high - GOLDEN * (high - low)
+        values = [_quick_at(node, at) for at in (a, b)]
+        if max(values) > best:
+            best, price = max(values), (a, b)[int(values[1] > values[0])]
+        low, high = (a, high) if values[1] > values[0] else (low, b)
+    return best * (1 - SLACK), price
+
+
+def _quick_at(node: Node, price: float) -> float:
+    base, limits = _limits(node, price, np.inf)
+    return base + chain_floor(node.field.spans, node.field.plain, node.field.ground, limits)
+
+
+def at_price(node: Node, price: float, goal_s: float, log: IntArray) -> tuple[Relaxed, float]:
+    """The bound of a node at a price, its chain, and by how much that misses the layers' weight.
+
+    No chain, and an infinite bound, when none is below ``goal_s``.
+    """
+    field = node.field
+    log[0, 0] = 0
+    base, limits = _limits(node, price, goal_s)
+    value, entry = least_chain(field.spans, field.plain, field.ground, limits, log)
     if value == np.inf:
         return _unlike(float("inf")), 0.0
     bound = float(base + value) * (1 - SLACK)

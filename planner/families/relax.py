@@ -12,46 +12,14 @@ import numba as nb
 import numpy as np
 
 from planner.arrays import FloatArray, IntArray
+from planner.families.floors import pool_floor, rest_floor, run_floor, stage_floor
+from planner.families.ground import Ground, Limits
 from planner.families.spans import BOTH, FIRST, INNER, LAST, Spans
 
 STEPS = np.array(
     [0.0, 5e-4, 1e-3, 2e-3, 4e-3, 7e-3, 0.012, 0.02, 0.035, 0.06, 0.1, 0.15, 0.22, 0.32, np.inf]
 )
 """Slack that is told apart, over the limit."""
-
-
-class Ground(NamedTuple):
-    """What chips allow for: a NamedTuple because compiled functions take it.
-
-    pool, units: pool (of those of the cell) and most stages of each slot, (S,). hop: least seconds
-    of a hand-over there and back between pools, (K, K). kin: pools, as bits, that have to be
-    neighbours in the chain with each pool, (K,).
-    """
-
-    pool: IntArray
-    units: IntArray
-    hop: FloatArray
-    kin: IntArray
-
-
-class Limits(NamedTuple):
-    """One node: the period lies in [low, high]; a layer's weight is worth ``price``.
-
-    goal: chains of this value or more do not matter. least, deepest: fewest and most stages.
-    steady: windows of stages have the period as a limit, not only single stages. A stage counts its
-    time once; from the one on that sets the period ``weight`` times, less ``credit``.
-    """
-
-    low: float
-    high: float
-    price: float
-    goal: float
-    microbatches: int
-    least: int
-    deepest: int
-    steady: bool
-    weight: float
-    credit: float
 
 
 class Task(NamedTuple):
@@ -83,13 +51,13 @@ class States(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What a run of a slot obeys: most stages, hand-over inside the pool, and by phase what the
-    other pools and one stage more take off at most."""
+    """What a run of a slot obeys: most stages, hand-over inside the pool, and what other pools,
+    (2, P + 2), and up to n more stages, (2, n + 1, P + 2), take off at most."""
 
     units: int
     hop: float
     rest: FloatArray
-    stage: FloatArray
+    more: FloatArray
 
 
 @nb.njit(cache=True, nogil=True)
@@ -106,16 +74,42 @@ def _beats(spans: Spans, q: int, s: int) -> bool:
 
 
 @nb.njit(cache=True, nogil=True)
-def useful(spans: Spans, high: float, pacing: float) -> IntArray:
-    """Stages within the limit that no other beats which takes ``pacing`` seconds or more."""
-    kept = np.zeros(len(spans.work), np.int64)
+def useful(spans: Spans) -> IntArray:
+    """Stages that no other beats, quickest first."""
+    count = len(spans.work)
+    kept, before = np.zeros(count, np.int64), np.full(count, -1, np.int64)
+    groups = 4 * (spans.slot.max() + 1) if count else 0
+    last = np.full(groups, -1, np.int64)
     found = 0
     for s in np.argsort(spans.work):
+        group = 4 * spans.slot[s] + spans.place[s]
+        q = int(last[group])
+        while q >= 0 and not _beats(spans, q, s):
+            q = int(before[q])
+        if q < 0:
+            before[s], last[group] = last[group], s
+            kept[found] = s
+            found += 1
+    return kept[:found]
+
+
+@nb.njit(cache=True, nogil=True)
+def pacing(spans: Spans, hop: float, low: float, high: float) -> IntArray:
+    """Stages within the limit that none beats which could set the period as well, quickest first.
+
+    One that is quicker than ``low`` may be beaten by its better and yet set the period, with its
+    hand-over, where that does not. hop: the longest hand-over.
+    """
+    order = np.argsort(spans.work)
+    first = np.searchsorted(spans.work[order], low - hop)
+    kept = np.zeros(len(order), np.int64)
+    found = 0
+    for s in order[first:]:
         if spans.work[s] > high:
             break
         beaten = False
         for q in kept[:found]:
-            if spans.work[q] >= pacing and _beats(spans, q, s):
+            if spans.work[q] >= low and _beats(spans, q, s):
                 beaten = True
                 break
         if not beaten:
@@ -152,7 +146,7 @@ def _placed(task: Task, menu: Menu, before: States, after: States, hop: float, j
             limit = node.high - (max(0.0, hop - task.steps[i]) if node.steady else 0.0)
             least, parent = node.low - hop, before.parent[phase, i]
             if phase == 1 or not ends:
-                state = (base, weight, limit, -1.0)
+                state = (base, weight, limit, -np.inf)
                 _extended(task, menu.plain, after, state, (phase, j, parent))
             if phase == 0:
                 state = (base, weight, limit, least)
@@ -175,6 +169,7 @@ def _extended(
     phase, j, parent = into
     spans, steps, price = task.spans, task.steps, task.node.price
     kept, top = min(j, task.node.microbatches), after.value.shape[1] - 1
+    low, rest = task.node.low, task.node.rest
     for s in chosen:
         work = spans.work[s]
         if work > limit:
@@ -182,6 +177,8 @@ def _extended(
         if work < least or spans.most[s] < kept:
             continue
         value = base + weight * work - price * spans.size[s]
+        if least > -np.inf and work < low:
+            value -= min(rest, (task.node.microbatches - 1) * (low - work))
         q = top
         while q > 0 and limit - work <= steps[q - 1]:
             q -= 1
@@ -194,50 +191,14 @@ def _extended(
 
 
 @nb.njit(cache=True, nogil=True)
-def stage_floor(task: Task, kept: IntArray, slots: int) -> FloatArray:
-    """Least value of any stage of each slot that comes before a chain in phase 0 or 1, (2, S)."""
-    spans, node = task.spans, task.node
-    least = np.full((2, slots), np.inf)
-    for s in kept:
-        plain = spans.work[s] - node.price * spans.size[s]
-        ramp = node.weight * spans.work[s] - node.credit - node.price * spans.size[s]
-        slot = spans.slot[s]
-        least[0, slot] = min(least[0, slot], plain, ramp)
-        least[1, slot] = min(least[1, slot], plain)
-    return least
-
-
-@nb.njit(cache=True, nogil=True)
-def rest_floor(least: FloatArray, ground: Ground) -> FloatArray:
-    """No stages of the pools outside a set (as bits) make a chain cheaper than by this, (2, 2^K).
-
-    A pool is left out, or one of its slots gives as many stages as it has.
-    """
-    K = len(ground.hop)
-    by_pool = np.zeros((2, K))
-    for slot in range(len(ground.pool)):
-        k = ground.pool[slot]
-        for phase in range(2):
-            if least[phase, slot] < np.inf:
-                value = ground.units[slot] * least[phase, slot] + ground.hop[k].min()
-                by_pool[phase, k] = min(by_pool[phase, k], value)
-    total = np.zeros((2, 1 << K))
-    for mask in range(1 << K):
-        for k in range(K):
-            if not mask >> k & 1:
-                total[:, mask] += by_pool[:, k]
-    return total
-
-
-@nb.njit(cache=True, nogil=True)
-def _thinned(states: FloatArray, most: tuple[float, float]) -> None:
+def _thinned(states: FloatArray, most: FloatArray) -> None:
     """Drops states for which one with more slack is no worse, (P + 1, 2, N).
 
-    most: value by phase from which a state is no use.
+    most: value from which a state is no use, (2, P + 2).
     """
     for j in range(len(states)):
         for phase in range(2):
-            least = most[phase]
+            least = most[phase, j]
             for i in range(states.shape[2] - 1, -1, -1):
                 if states[j, phase, i] >= least:
                     states[j, phase, i] = np.inf
@@ -312,11 +273,10 @@ def _grown(
     task: Task, menus: tuple[Menu, Menu], run: States, into: States, ended: States, rule: Rule
 ) -> None:
     """Lets a run of one stage grow to as many as there are; ``into`` takes all lengths."""
-    limits = task.node.goal - rule.rest[0], task.node.goal - rule.rest[1]
+    limits = task.node.goal - rule.rest
     for n in range(rule.units):
         left = rule.units - 1 - n
-        more = min(0.0, left * rule.stage[0]), min(0.0, left * rule.stage[1])
-        _thinned(run.value, (limits[0] - more[0], limits[1] - more[1]))
+        _thinned(run.value, limits - rule.more[:, left])
         _logged(task.log, run)
         _merged(run, into)
         if left == 0 or run.value.min() == np.inf:
@@ -336,27 +296,29 @@ def _may_follow(ground: Ground, rest: int, k: int, q: int) -> bool:
 
 @nb.njit(cache=True, nogil=True)
 def least_chain(
-    spans: Spans, ground: Ground, node: Limits, shares: FloatArray, log: IntArray
+    spans: Spans, plain: IntArray, ground: Ground, node: Limits, log: IntArray
 ) -> tuple[float, int]:
     """Least summed value of a chain in which each pool is one run of stages of one slot.
 
     Infinite when none is below the goal. Also the entry of its first stage in the log: (parent,
-    stage) by entry, from 1.
+    stage) by entry, from 1. plain: stages that no other beats, quickest first.
     """
-    K, P, N = len(ground.hop), node.deepest, len(shares)
-    task = Task(spans, node, shares * node.high, log)
-    kept = Menu(useful(spans, node.high, 0.0), useful(spans, node.high, node.low))
-    stage = stage_floor(task, kept.plain, len(ground.pool))
-    rest_of = rest_floor(stage, ground)
+    K, P, N = len(ground.hop), node.deepest, len(STEPS)
+    task = Task(spans, node, STEPS * node.high, log)
+    within = plain[: np.searchsorted(spans.work[plain], node.high, side="right")]
+    kept = Menu(within, pacing(spans, ground.hop.max(), node.low, node.high))
+    stage = stage_floor(spans, node, kept.plain, len(ground.pool))
+    pools = pool_floor(stage, ground)
     ended, none = _states(1, 1), np.zeros((P + 1, 2, N), np.int64)
     ended.value[0, 1, 0] = node.goal
     value = np.full((1 << K, K, P + 1, 2, N), np.inf)
     parent = np.zeros((1 << K, K, P + 1, 2, N), np.int64)
     alive = np.zeros((1 << K, K), np.bool_)
     for mask in range(1, 1 << K):
+        beside = rest_floor(pools, mask)
         for slot in range(len(ground.pool)):
             q = ground.pool[slot]
-            if not mask >> q & 1 or stage[0, slot] == np.inf:
+            if not mask >> q & 1 or stage[0, slot, 1] == np.inf:
                 continue
             rest, run = mask ^ (1 << q), _states(P + 1, N)
             menus = _menu(spans, kept, slot, INNER), _menu(spans, kept, slot, FIRST)
@@ -366,11 +328,9 @@ def least_chain(
                 if alive[rest, k] and _may_follow(ground, rest, k, q):
                     chains = States(value[rest, k], parent[rest, k], none)
                     _longer(task, menus, chains, run, ended, float(ground.hop[q, k]))
-            if run.value.min() == np.inf:
-                continue
             into = States(value[mask, q], parent[mask, q], none)
             hop, units = float(ground.hop[q, q]), int(ground.units[slot])
-            rule = Rule(units, hop, rest_of[:, mask], stage[:, slot])
+            rule = Rule(units, hop, beside, run_floor(stage[:, slot], units))
             _grown(task, menus, run, into, ended, rule)
             alive[mask, q] = value[mask, q].min() < np.inf
     if ended.value[0, 1, 0] >= node.goal:

@@ -26,6 +26,8 @@ def column(x: Costs, kind: int, r: int, a: int, b: int) -> float:
         total += x.first[r, kind]
     if b == x.layers.shape[2] - 1:
         total += x.last[r, kind]
+        if a == 0:
+            total -= x.shared[r, kind]
     return total
 
 
@@ -46,10 +48,7 @@ def most_in_flight(x: Costs, r: int, a: int, b: int) -> float:
         buffers = max(buffers, x.first[r, TRANSIENT])
     if b == L:
         buffers = max(buffers, x.last[r, TRANSIENT])
-    static = column(x, STATIC, r, a, b)
-    if a == 0 and b == L:
-        static -= x.shared[r]
-    left = x.room[r] - static - buffers
+    left = x.room[r] - column(x, STATIC, r, a, b) - buffers
     if left < 0.0:
         return 0.0
     return left / max(column(x, KEPT, r, a, b), 1e-300)

@@ -54,11 +54,16 @@ def layer_kinds(table: StageTable) -> IntArray:
         terms.activation_bytes,
     )
     columns = [*(np.diff(part, axis=1) for part in sums), table.transient_bytes]
-    lines = np.concatenate([column.transpose() for column in columns], axis=1)
-    scale = np.maximum(np.abs(lines).max(axis=0), 1e-300)
-    rounded: list[list[float]] = np.round(lines / scale, 7).tolist()
-    known: dict[tuple[float, ...], int] = {}
-    return np.array([known.setdefault(tuple(line), len(known)) for line in rounded], np.int64)
+    known: dict[bytes, int] = {}
+    keys = _rounded(np.concatenate(columns))
+    return np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
+
+
+def _rounded(lines: FloatArray) -> list[bytes]:
+    """Each column to seven digits of its line's largest number."""
+    scale = np.maximum(np.abs(lines).max(axis=1, keepdims=True), 1e-300)
+    shares = lines / scale
+    return [shares[:, k].round(7).tobytes() for k in range(lines.shape[1])]
 
 
 @nb.njit(cache=True, nogil=True)
