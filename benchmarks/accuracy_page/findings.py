@@ -23,8 +23,6 @@ from costmodel.errors import InputError
 SHORT = 0.05
 """Share of a chip's memory that a run may lack by the prediction before it is counted."""
 
-NOTE_LETTERS = 160
-
 
 def document_of(rows: Sequence[Row]) -> Document:
     """The document of rows, with the intervals of the tuned ones apart."""
@@ -158,12 +156,15 @@ def _facts(prepared: Prepared, row: Row) -> Document:
         "experts": case.model.size("experts") or 0,
         "tuned": row.tuned,
         "mfu": prepared.mfu,
-        "group": row.group,
         "measured_s": row.measured_s,
         "errors": dict(row.errors),
         "short": lacks if lacks > SHORT else 0.0,
         "mixed": len(prepared.problem.cluster.pools) > 1 or not case.stack,
-        "note": case.note[:NOTE_LETTERS],
+        "pipelined": (case.parallel.size("pp") or 1) > 1,
+        "interleaved": (case.parallel.size("vp") or 1) > 1,
+        "fine_tunes": "finetun" in case.note.lower().replace("-", ""),
+        "assumed": list(row.assumptions),
+        "url": next((word for word in case.url.split() if word.startswith("https://")), ""),
     }
 
 

@@ -25,8 +25,9 @@ def worst(findings: Findings) -> str:
 
 def _row(findings: Findings, row: Findings, kinds: Sequence[Findings]) -> list[str]:
     held = [_error(findings, view, row) for view in ("known stack", "unknown stack")]
+    name = f"[{row['id']}]({row['url']})" if row["url"] else row["id"]
     return [
-        f"{row['model']}, {row['chips']} x {row['chip']}, {row['stack']} (`{row['id']}`)",
+        f"{row['model']}, {row['chips']} x {row['chip']}, {row['stack']} ({name})",
         share(row["errors"]["time"], sign=True),
         " / ".join(share(error, sign=True) for error in held),
         says(row),
@@ -40,10 +41,10 @@ def _error(findings: Findings, view: str, row: Findings) -> float | None:
 
 
 def says(row: Findings) -> str:
-    """Precision, degrees, utilisation and the start of the note."""
+    """Precision, degrees and utilisation; then what was assumed."""
     parts = [row["precision"], row["method"], row["layout"], f"MFU {100 * row['mfu']:.0f} %"]
     told = ", ".join(part for part in parts if part)
-    return f"{told}; {row['note']}" if row["note"] else told
+    return f"{told}; assumed: {'; '.join(row['assumed'])}" if row["assumed"] else told
 
 
 def explanation(row: Findings, kinds: Sequence[Findings]) -> str:
