@@ -14,6 +14,7 @@ from costmodel.step import EVALUATOR_VERSION, evaluate
 from planner.baselines.baseline import Setting
 from planner.baselines.registry import compared
 from planner.bound import EXACT
+from planner.certificate import certified
 from planner.family_search import family_bound
 from planner.instance import Instance, layout_of
 from planner.kernels import make_ready
@@ -62,7 +63,7 @@ def plan(  # noqa: PLR0913  the question of a user
     tried = proved(outcomes(problem, everything, target, watch, wishes.pins))
     if chosen(tried).best is None:
         return _infeasible(problem, tried, watch)
-    found = _explained(problem, tried, watch)
+    found = _explained(problem, tried, watch, wishes.prove_s)
     return replace(found, baselines=_baselines(problem, everything, found, wishes))
 
 
@@ -79,7 +80,7 @@ def _baselines(
     return compared(setting, found.step_time_s, every=wishes.every_baseline)
 
 
-def _explained(problem: Problem, tried: list[Outcome], watch: Watch) -> Plan:
+def _explained(problem: Problem, tried: list[Outcome], watch: Watch, prove_s: float) -> Plan:
     best = chosen(tried)
     assert best.best is not None
     instance, found = best.instance, best.found
@@ -88,6 +89,8 @@ def _explained(problem: Problem, tried: list[Outcome], watch: Watch) -> Plan:
     step_s = evaluation.step_time_s
     bound = bound_for(instance, step_s, optimal=found.optimal and best.best is found.best)
     bound = family_bound(best.target.name, layout, step_s, bound, best.bound_s)
+    effort = _effort(tried, best, watch)
+    bound = certified(problem, instance, bound, prove_s)
     return Plan(
         problem=problem,
         target=best.target.label,
@@ -102,7 +105,7 @@ def _explained(problem: Problem, tried: list[Outcome], watch: Watch) -> Plan:
         bound=bound,
         baselines=(),
         alternatives=alternatives(tried, best),
-        effort=_effort(tried, best, watch),
+        effort=effort,
         warnings=(*_warnings(problem, tried), *layout_warnings(problem, layout)),
         assumptions=assumptions_of(problem, layout),
     )

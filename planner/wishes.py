@@ -11,12 +11,14 @@ class Wishes:
     """Further wishes.
 
     every_baseline: compare with all baselines, not only those that go with every plan.
-    given: a layout to compare with. pins: what is fixed.
+    given: a layout to compare with. pins: what is fixed. prove_s: seconds for a better bound, after
+    the search.
     """
 
     every_baseline: bool = False
     given: Layout | None = None
     pins: Pins = NO_PINS
+    prove_s: float = 0.0
 
 
 NO_WISHES = Wishes()

@@ -26,7 +26,7 @@ class Asked:
 
     baselines: compare with all of them. layout: one to compare with. pins: ``NAME=VALUE``.
     exclude: nodes by name or as ``pool:index``. objective: time, cost or chips; the last needs
-    tokens and a deadline in hours.
+    tokens and a deadline in hours. prove_s: seconds to go on proving once the search is over.
     """
 
     baselines: bool = False
@@ -36,6 +36,7 @@ class Asked:
     objective: str = "time"
     tokens: float | None = None
     deadline_hours: float | None = None
+    prove_s: float = 0.0
 
     @property
     def deadline_s(self) -> float:
@@ -60,7 +61,9 @@ def read_wishes(asked: Asked, problem: Problem, sources: Sources) -> tuple[Probl
         with faults.reading("/layout"):
             given = _layout(asked.layout, problem, sources)
     faults.check()
-    wishes = Wishes(every_baseline=asked.baselines, given=given, pins=fixed.pins)
+    wishes = Wishes(
+        every_baseline=asked.baselines, given=given, pins=fixed.pins, prove_s=asked.prove_s
+    )
     return problem, wishes
 
 

@@ -93,6 +93,16 @@ Deadline = Annotated[
 Pareto = Annotated[
     bool, typer.Option("--pareto", help="Show the front over step time, cost and chips instead.")
 ]
+Prove = Annotated[
+    float,
+    typer.Option(
+        "--prove",
+        metavar="S",
+        min=0.0,
+        max=MAX_TIME_LIMIT_S,
+        help="Seconds to go on proving a bound when the search is over.",
+    ),
+]
 TimeLimit = Annotated[
     float,
     typer.Option(

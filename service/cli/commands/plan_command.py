@@ -59,6 +59,7 @@ def plan_command(
     recompute: options.Recompute = "auto",
     target: options.Target = "launchable",
     time_limit: options.TimeLimit = 10.0,
+    prove: options.Prove = 0.0,
     baselines: options.Baselines = False,
     layout: options.GivenLayout = None,
     pin: options.Pin = None,
@@ -83,12 +84,11 @@ def plan_command(
 
     sources = Sources(as_family=as_family, profiles=profiles, software=software)
     question = question_of(**{name: given[name] for name in QUESTION}, sources=sources)
-    asked = asked_of(given)
     if pareto:
-        document = fronted(question, asked, target, time_limit, sources)
+        document = fronted(question, asked_of(given), target, time_limit, sources)
         emit(document, show_front, output_format=output_format, path=output)
         return ExitCode.OK
-    document = planned(question, asked, target, time_limit, sources)
+    document = planned(question, asked_of(given), target, time_limit, sources)
     emit(document, show_plan, output_format=output_format, path=output)
     return ExitCode.INFEASIBLE if document["status"] == "infeasible" else ExitCode.OK
 
@@ -105,6 +105,7 @@ def asked_of(given: Mapping[str, Any]) -> "Asked":
         objective=given["objective"],
         tokens=given["tokens"],
         deadline_hours=given["deadline"],
+        prove_s=given["prove"],
     )
 
 
