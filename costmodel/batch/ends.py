@@ -9,12 +9,10 @@ from costmodel.batch.rows import IntArray
 from costmodel.schedules import gpipe
 from costmodel.schedules.steady import (
     LANES,
-    input_waits,
+    interleaved_ends,
     interleaved_visits,
     one_f_one_b_ends,
     rounds_run,
-    run_visits,
-    skipped_rounds,
 )
 from costmodel.stage.table import FloatArray
 
@@ -153,40 +151,9 @@ def _interleaved(
             ended = np.empty((2 * chunks * m + 1, LANES))
         _fill(x, lanes, took, hops)
         rounds = x.microbatches[lanes] // p
-        ends = _interleaved_ends(took, hops, rounds, visits, ended, p)
+        ends = interleaved_ends(took, hops, rounds, visits, ended, p)
         _finish(x, lanes, ends, done[at : at + n])
         at += n
-
-
-@nb.njit(cache=True, nogil=True)
-def _interleaved_ends(
-    took: FloatArray,
-    hops: FloatArray,
-    rounds: IntArray,
-    visits: IntArray,
-    ended: FloatArray,
-    p: int,
-) -> FloatArray:  # pragma: no cover - compiled
-    """End of the last backward of each stage, (p, LANES). visits, ended: of the first try."""
-    chunks = took.shape[1]
-    waits, clock = input_waits(hops), np.empty((p, LANES))
-    first = len(visits) // (2 * chunks * p)
-    run_visits(visits, took, waits, ended, clock)
-    if skipped_rounds(ended, clock, p, chunks // p, rounds - first):
-        return clock
-    ends = np.empty((p, LANES))
-    for wanted in np.unique(rounds):
-        ran, settled = first, False
-        while not settled:
-            ran = rounds_run(wanted, ran)
-            ended = np.empty((2 * chunks * ran * p + 1, LANES))
-            run_visits(interleaved_visits(p, chunks // p, ran * p), took, waits, ended, clock)
-            left = np.where(rounds == wanted, wanted - ran, 0)
-            settled = skipped_rounds(ended, clock, p, chunks // p, left)
-        for lane in range(LANES):
-            if rounds[lane] == wanted:
-                ends[:, lane] = clock[:, lane]
-    return ends
 
 
 _RUNS = {

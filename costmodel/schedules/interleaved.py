@@ -7,13 +7,22 @@ and one backward in turn, as in Megatron-LM's ``schedules.py``. The ramps shrink
 1F1B, the traffic between stages grows by v. With one chunk per stage it is 1F1B itself.
 """
 
+from functools import lru_cache
+
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from costmodel.errors import InputError
 from costmodel.schedules import one_f_one_b
+from costmodel.schedules.chunk_order import pass_at, warm_passes
 from costmodel.schedules.kind import FloatArray, Interleaving, Order, ScheduleKind
+from costmodel.schedules.steady import (
+    LANES,
+    IntArray,
+    interleaved_ends,
+    interleaved_visits,
+    rounds_run,
+)
 
 
 def simulate(
@@ -24,14 +33,17 @@ def simulate(
     microbatches: int,
     virtual_stages: int,
 ) -> tuple[float, FloatArray]:
-    """Exact makespan and end of each stage's last backward, seconds; O(p v m).
+    """Exact makespan and end of each stage's last backward, seconds.
 
-    Arguments as in ``Interleaving``. Raises InputError unless p divides the micro-batches.
+    Micro-batches are run until they repeat each other (``costmodel.schedules.steady``), at most
+    O(p v m). Arguments as in ``Interleaving``. Raises InputError unless p divides the
+    micro-batches.
     """
-    check(len(forward_s) // virtual_stages, microbatches)
-    ends = _simulate(
-        forward_s, backward_s, p2p_forward_s, p2p_backward_s, microbatches, virtual_stages
-    )
+    num_stages = len(forward_s) // virtual_stages
+    check(num_stages, microbatches)
+    visits = _first_visits(num_stages, virtual_stages, microbatches // num_stages)
+    times = forward_s, backward_s, p2p_forward_s, p2p_backward_s
+    ends = _ends(times, microbatches, virtual_stages, visits)
     return float(ends.max()), ends
 
 
@@ -48,80 +60,26 @@ def check(num_stages: int, microbatches: int) -> None:
         )
 
 
-@nb.njit(cache=True, nogil=True)
-def pass_at(
-    step: int, warm: int, passes: int, p: int, v: int
-) -> tuple[bool, int, int]:  # pragma: no cover - compiled
-    """The ``step``-th pass of a stage: (is_backward, its k-th chunk, micro-batch)."""
-    if step < warm:
-        backward, k = False, step
-    elif step < 2 * passes - warm:
-        backward = (step - warm) % 2 == 1
-        k = (step - warm) // 2 + (0 if backward else warm)
-    else:
-        backward, k = True, step - passes
-    chunk = k % (p * v) // p
-    return backward, (v - 1 - chunk if backward else chunk), k // (p * v) * p + k % p
+@lru_cache(maxsize=16)
+def _first_visits(p: int, v: int, rounds: int) -> IntArray:
+    return interleaved_visits(p, v, rounds_run(rounds, 0) * p)
 
 
 @nb.njit(cache=True, nogil=True)
-def warm_passes(p: int, i: int, m: int, v: int) -> int:  # pragma: no cover - compiled
-    return min(m * v, 2 * (p - 1 - i) + (v - 1) * p)
-
-
-@nb.njit(cache=True, nogil=True)
-def _simulate(
-    forward_s: FloatArray,
-    backward_s: FloatArray,
-    p2p_forward_s: FloatArray,
-    p2p_backward_s: FloatArray,
-    m: int,
-    v: int,
+def _ends(
+    times: tuple[FloatArray, FloatArray, FloatArray, FloatArray], m: int, v: int, visits: IntArray
 ) -> FloatArray:  # pragma: no cover - compiled
-    """Sweeps over the stages; each runs as far as its inputs have arrived. Ends of the stages."""
-    chunks = len(forward_s)
+    """Ends of the stages. times: forward, backward, hand-overs ahead and back."""
+    chunks = len(times[0])
     p = chunks // v
-    ended = np.full((2, chunks, m), -1.0)
-    clock = np.zeros(p)
-    done = np.zeros(p, np.int64)
-    left = 2 * chunks * m
-    while left > 0:
-        for i in range(p):
-            warm = warm_passes(p, i, m, v)
-            while done[i] < 2 * m * v:
-                backward, nth, k = pass_at(done[i], warm, m * v, p, v)
-                c = nth * p + i
-                ready = _ready(ended, c, backward, k, p2p_forward_s, p2p_backward_s)
-                if ready < 0.0:
-                    break
-                duration = backward_s[c] if backward else forward_s[c]
-                clock[i] = max(clock[i], ready) + duration
-                ended[1 if backward else 0, c, k] = clock[i]
-                done[i] += 1
-                left -= 1
-    return clock
-
-
-@nb.njit(cache=True, nogil=True)
-def _ready(
-    ended: NDArray[np.float64],
-    c: int,
-    backward: bool,
-    k: int,
-    p2p_forward_s: FloatArray,
-    p2p_backward_s: FloatArray,
-) -> float:  # pragma: no cover - compiled
-    """When the input of a pass arrives; negative as long as it is not known."""
-    last = ended.shape[1] - 1
-    if backward:
-        if c == last:
-            return float(ended[0, c, k])
-        before = ended[1, c + 1, k]
-        return float(before if before < 0.0 else before + p2p_backward_s[c])
-    if c == 0:
-        return 0.0
-    before = ended[0, c - 1, k]
-    return float(before if before < 0.0 else before + p2p_forward_s[c - 1])
+    took, hops = np.empty((2, chunks, LANES)), np.zeros((2, chunks, LANES))
+    for way in range(2):
+        for c in range(chunks):
+            took[way, c] = times[way][c]
+            if c < chunks - 1:
+                hops[way, c] = times[2 + way][c]
+    ended, rounds = np.empty((len(visits) + 1, LANES)), np.full(LANES, m // p)
+    return interleaved_ends(took, hops, rounds, visits, ended, p)[:, 0].copy()
 
 
 def lower_bound(

@@ -14,7 +14,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from costmodel.schedules.interleaved import pass_at, warm_passes
+from costmodel.schedules.chunk_order import pass_at, warm_passes
 from costmodel.schedules.kind import FloatArray
 
 IntArray = NDArray[np.int64]
@@ -249,3 +249,38 @@ def skipped_rounds(
         moved = every[lane] if every[lane] >= 0.0 else other[lane] / 2.0
         clock[:, lane] += moved * left[lane]
     return True
+
+
+@nb.njit(cache=True, nogil=True)
+def interleaved_ends(
+    took: FloatArray,
+    hops: FloatArray,
+    rounds: IntArray,
+    visits: IntArray,
+    ended: FloatArray,
+    p: int,
+) -> FloatArray:  # pragma: no cover - compiled
+    """End of the last backward of each stage, (p, LANES), seconds.
+
+    rounds: of p micro-batches, of each lane. visits, ended: of the rounds that are tried first,
+    those of ``rounds_run``; equally many in all lanes.
+    """
+    chunks = took.shape[1]
+    waits, clock = input_waits(hops), np.empty((p, LANES))
+    first = len(visits) // (2 * chunks * p)
+    run_visits(visits, took, waits, ended, clock)
+    if skipped_rounds(ended, clock, p, chunks // p, rounds - first):
+        return clock
+    ends = np.empty((p, LANES))
+    for wanted in np.unique(rounds):
+        ran, settled = first, False
+        while not settled:
+            ran = rounds_run(wanted, ran)
+            ended = np.empty((2 * chunks * ran * p + 1, LANES))
+            run_visits(interleaved_visits(p, chunks // p, ran * p), took, waits, ended, clock)
+            left = np.where(rounds == wanted, wanted - ran, 0)
+            settled = skipped_rounds(ended, clock, p, chunks // p, left)
+        for lane in range(LANES):
+            if rounds[lane] == wanted:
+                ends[:, lane] = clock[:, lane]
+    return ends

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from costmodel.schedules.interleaved import pass_at, warm_passes
+from costmodel.schedules.chunk_order import pass_at, warm_passes
 
 IntArray = NDArray[np.int64]
 
