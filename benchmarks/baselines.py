@@ -185,7 +185,8 @@ def page_text(found: list[Row], time_limit_s: float, holmes: str) -> str:
 ## Against simpler planners
 Speed-up of the plan over the *best* of the [baselines](search.md#baselines), whose step time is
 given in seconds, by the same evaluator (version {EVALUATOR_VERSION}), with {time_limit_s:g} s a
-plan. No baseline seeds a search here. Repeat with `{repeat}`.
+plan. No baseline seeds a search here. Baselines may do what a framework cannot, such as one
+communicator over two vendors, so a framework's column may be below 1. Repeat with `{repeat}`.
 
 {table(found)}
 
