@@ -65,7 +65,8 @@ def _kernels(
 def read_constants(path: Path) -> dict[str, float | bool]:
     """The constants that the profile in a file states, by name.
 
-    Raises InputError with every violation, each by its place in the file.
+    Raises InputError with every violation, each by its place in the file, and for shares by
+    architecture, which only bundled profiles have.
     """
     document = load_document(path)
     entries = document.get("efficiency")
@@ -78,6 +79,11 @@ def read_constants(path: Path) -> dict[str, float | bool]:
         )
     stated = {key: _value(entry) for key, entry in cast("dict[str, object]", entries).items()}
     faults = constant_faults(stated, place=f"{path}: efficiency")
+    if document.get("kernels"):
+        rule = "must be left out: one's own constants hold on all chips"
+        fix = "multiply the constants by the shares of your chip, and remove kernels"
+        value = document["kernels"]
+        faults.append(Violation(field=f"{path}: kernels", value=value, rule=rule, fix=fix))
     if faults:
         raise InputError(faults)
     return cast("dict[str, float | bool]", stated)
@@ -100,20 +106,31 @@ def constant_faults(stated: Mapping[str, object], *, place: str) -> list[Violati
             if not isinstance(value, bool):
                 rule, fix = "must be true or false", "write one of them"
                 faults.append(Violation(field=field, value=value, rule=rule, fix=fix))
-        elif not _is_constant(value, positive=key in POSITIVE):
-            rule = f"must be a number {'above' if key in POSITIVE else 'of at least'} 0"
+        elif not _is_constant(value, share=key in SHARES):
+            range_ = (
+                f"above 0, at most {MOST_SHARE:g}"
+                if key in SHARES
+                else f"of at least 0, at most {MOST:g}"
+            )
+            rule = f"must be a number {range_}"
             faults.append(Violation(field=field, value=value, rule=rule, fix="correct it"))
     return faults
 
 
-POSITIVE = frozenset({"gemm", "expert_gemm", "attention", "low_precision"})
+SHARES = frozenset({"gemm", "expert_gemm", "attention", "low_precision"})
 """Shares of a rate: with 0 nothing would ever end."""
 
+MOST_SHARE = 4.0
+"""No kernel is that much faster than the measured rate that it is a share of."""
 
-def _is_constant(value: object, *, positive: bool) -> bool:
+MOST = 1e12
+"""Of the other constants: keeps times and bytes finite."""
+
+
+def _is_constant(value: object, *, share: bool) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         return False
-    return value > 0.0 if positive else value >= 0.0
+    return 0.0 < value <= MOST_SHARE if share else 0.0 <= value <= MOST
 
 
 def efficiency_of(software: str | Mapping[str, float | bool] | None) -> Efficiency:

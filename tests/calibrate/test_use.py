@@ -134,6 +134,31 @@ def test_faulty_sheets_name_their_numbers() -> None:
     }
 
 
+@pytest.mark.parametrize("value", [0.0, -1.0, 1.5, 1e300, "inf", "nan"])
+def test_shares_that_no_chip_or_link_can_have_are_refused(value: float | str) -> None:
+    chip, link = sheet_document("chips", "nvidia-h20-96g"), sheet_document("links", "nvlink4")
+    chip["memory_fraction"] = chip["matmul_fraction"]["bf16"] = {"value": value}
+    chip["attention_fraction"] = {"vendor": {"value": value}}
+    link["efficiency"]["p2p"] = {"value": 4.5 if value == 1.5 else value}
+    sheets: dict[str, Any] = {"chips": {"a": chip}, "links": {"b": link}}
+    with pytest.raises(InputError, match="must be above 0 and at most") as caught:
+        load_cluster({**load_cluster("hybrid-64").document, "sheets": sheets})
+
+    assert len(caught.value.violations) == 4
+
+
+def test_rates_and_sizes_of_nothing_are_refused() -> None:
+    chip, link = sheet_document("chips", "nvidia-h20-96g"), sheet_document("links", "nvlink4")
+    chip["memory"], chip["memory_bandwidth"] = {"value": "0 GB"}, {"value": "0 GB/s"}
+    chip["peak"]["bf16"] = {"value": "0 TFLOP/s"}
+    link["bandwidth"], link["latency"] = {"value": "0 GB/s"}, {"value": "0 us"}
+    sheets: dict[str, Any] = {"chips": {"a": chip}, "links": {"b": link}}
+    with pytest.raises(InputError, match="must be above 0") as caught:
+        load_cluster({**load_cluster("hybrid-64").document, "sheets": sheets})
+
+    assert len(caught.value.violations) == 4  # no wait at all is a latency
+
+
 @pytest.mark.parametrize("sheets", [3, [], {"chips": 3}, {"chips": {"a": 3}}, {"other": {}}])
 def test_sheets_without_shape_are_refused(sheets: object) -> None:
     with pytest.raises(InputError, match="/sheets"):
@@ -173,6 +198,23 @@ def test_constants_are_checked(tmp_path: Path) -> None:
         assert told in text
     path.write_text("title: x\n")
     with pytest.raises(InputError, match="must hold the constants"):
+        read_constants(path)
+
+
+def test_constants_that_nothing_reaches_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("efficiency: {gemm: 1000000000.0, attention: 4.1, step_overhead_s: 1.0e+300}\n")
+    with pytest.raises(InputError) as caught:
+        read_constants(path)
+
+    assert len(caught.value.violations) == 3
+    assert "at most 4" in str(caught.value)
+
+
+def test_shares_by_architecture_in_a_file_are_not_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("efficiency: {gemm: 0.8}\nkernels: {hopper: {gemm: {value: 0.5}}}\n")
+    with pytest.raises(InputError, match="kernels: must be left out"):
         read_constants(path)
 
 

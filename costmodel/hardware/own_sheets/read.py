@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, TypeVar
 
 from costmodel.errors import InputError, Violation
@@ -21,6 +22,9 @@ from haplan_client.schema.sheet import ChipSheet, LinkSheet, Sourced
 
 CHIPS, LINKS = "chips", "links"
 """Folders of sheets."""
+
+MOST_EFFICIENCY = 4.0
+"""Of a link's collectives, as in the overrides of a cluster: switches that reduce exceed 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,22 +100,28 @@ def _checked(sheet: AnySheet, place: str) -> AnySheet:
         value = list(COLLECTIVES)
         violations.append(Violation(field=f"{place}/efficiency", value=value, rule=rule, fix=fix))
     for path, number, dimension in _quantities(sheet):
-        try:
-            value = number_of(number, dimension)
-            if value is not None and value < 0.0:
-                rule, fix = "must not be negative", "correct it"
-                field = f"{place}/{path}"
-                violations.append(Violation(field=field, value=value, rule=rule, fix=fix))
-        except InputError as error:
-            violations += [replace(v, field=f"{place}/{path}") for v in error.violations]
-        except ValueError:
-            rule, fix = "must be a plain number, unknown or unsupported", "write a fraction"
-            violations.append(
-                Violation(field=f"{place}/{path}", value=number.value, rule=rule, fix=fix)
-            )
+        violations += _number_faults(f"{place}/{path}", number, dimension)
     if violations:
         raise InputError(violations)
     return sheet
+
+
+def _number_faults(field: str, number: Sourced, dimension: Dimension | None) -> list[Violation]:
+    """What is wrong with one number: its unit, or a value that no chip or link can have."""
+    try:
+        value = number_of(number, dimension)
+    except InputError as error:
+        return [replace(v, field=field) for v in error.violations]
+    except ValueError:
+        rule, fix = "must be a plain number, unknown or unsupported", "write a fraction"
+        return [Violation(field=field, value=number.value, rule=rule, fix=fix)]
+    if value is None:
+        return []
+    most = MOST_EFFICIENCY if "/efficiency/" in field else 1.0 if dimension is None else inf
+    if 0.0 < value <= most or (value == 0.0 and dimension is Dimension.SECONDS):
+        return []
+    rule = "must be above 0" if most == inf else f"must be above 0 and at most {most:g}"
+    return [Violation(field=field, value=number.value, rule=rule, fix="correct it")]
 
 
 def _quantities(sheet: ChipSheet | LinkSheet) -> list[tuple[str, Sourced, Dimension | None]]:
