@@ -143,14 +143,16 @@ class _Search:
 
     def evaluate(self, bound_s: float, node: Node, goal_s: float) -> None:
         """Bounds a node and tries the chain that its bound has."""
-        found, price = relaxed(node, goal_s, self.log)
+        tried, price = relaxed(node, goal_s, self.log)
         self.looked += 1
-        if found.bound_s < self.best_s:
-            dealt = settled(node.field, found, self.modes[:, node.field.cell.rows], self.best_s)
+        modes = self.modes[:, node.field.cell.rows]
+        for found in tried if tried[0].bound_s < self.best_s else ():
+            dealt = settled(node.field, found, modes, self.best_s)
             if dealt is not None:
                 self.spent += dealt[2]
                 self.offer(dealt[1])
-        self.push(max(bound_s, found.bound_s), replace(node, price=price, period_s=found.period_s))
+        bound_s = max(bound_s, tried[0].bound_s)
+        self.push(bound_s, replace(node, price=price, period_s=tried[0].period_s))
 
     def visit(self, bound_s: float, node: Node) -> bool:
         """Bounds or splits a node; False when it can neither be bounded better nor split."""

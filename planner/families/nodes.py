@@ -182,19 +182,20 @@ def _slot_capacity(spans: Spans, ground: Ground, period_s: float) -> FloatArray:
     return most * ground.units
 
 
-def relaxed(node: Node, goal_s: float, log: IntArray) -> tuple[Relaxed, float]:
-    """The best bound of a node over prices of layers, its chain, and the price.
+def relaxed(node: Node, goal_s: float, log: IntArray) -> tuple[list[Relaxed], float]:
+    """What a node gives at prices of layers, the best bound first, and the price of that.
 
     ``base(low) + price x size + least chain(price)`` is concave in the price; the size of the least
     chain is its slope. Ends early where no chain below ``goal_s`` is left.
     """
     below, above = (0.0, -np.inf, 1.0), None
-    best, best_price, price, field = None, node.price, node.price, node.field
+    tried: list[tuple[Relaxed, float]] = []
+    price, field = node.price, node.field
     tolerance = max(PRICE_TOLERANCE, 0.05 * (node.high / node.low - 1))
     for _ in range(PRICE_STEPS):
         found, slope = at_price(node, price, goal_s, log)
-        if best is None or found.bound_s > best.bound_s:
-            best, best_price = found, price
+        tried.append((found, price))
+        best = max(each.bound_s for each, _ in tried)
         if found.bound_s >= goal_s or abs(slope) < 1e-9 * field.size:
             break
         line = (price, found.bound_s, slope)
@@ -203,10 +204,10 @@ def relaxed(node: Node, goal_s: float, log: IntArray) -> tuple[Relaxed, float]:
         else:
             above = line
         price, promise = _next_price(below, above, price)
-        if promise < best.bound_s * (1 + tolerance):
+        if promise < best * (1 + tolerance):
             break
-    assert best is not None
-    return best, best_price
+    tried.sort(key=lambda pair: -pair[0].bound_s)
+    return [found for found, _ in tried], tried[0][1]
 
 
 Line = tuple[float, float, float]
