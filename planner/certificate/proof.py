@@ -20,7 +20,7 @@ from planner.certificate.relaxed import SLACK
 from planner.certificate.sweep import seeds, sweep
 from planner.instance import Instance
 
-FIRST_MARGIN, LEAST_MARGIN = 0.12, 1e-3
+FIRST_MARGIN, LEAST_MARGIN = 0.2, 1e-3
 """How far below what is reached the first trial is, and the step at which a box is done."""
 
 BISECTIONS = 14

@@ -53,11 +53,12 @@ def sweep(columns: Columns, test: Test, expired: Callable[[], bool]) -> Verdict 
 
 
 def seeds(columns: Columns, test: Test, expired: Callable[[], bool]) -> tuple[Shape, ...]:
-    """Templates that do best at these prices, from coarse cells."""
+    """Templates that do best at these prices, from the first coarse cells."""
     finding = Finding()
     for piece in _pieces(columns, test):
         for part in _chunks(piece):
-            if not expired():
+            met = len(finding.found) + len(finding.near)
+            if met < 2 * ENOUGH and not expired():
                 price_cells(columns, test, part, finding)
     return _best(finding.found | finding.near)
 
