@@ -27,8 +27,8 @@ from planner.watch import Watch
 from tests.planner.test_exact import all_layouts, exhaustive, instances
 from tests.planner.tiny import tiny_problem
 
-PROVED, GPIPED = 40, 12
-SECONDS = 2.0
+PROVED, GPIPED = 24, 8
+SECONDS = 1.0
 SWEPT = range(30)
 
 
