@@ -13,7 +13,7 @@ from costmodel.calibration.calibrate import Subject, calibrate
 from costmodel.calibration.chip_profile import NewChip
 from costmodel.calibration.files import read_measurements
 from costmodel.calibration.link_profile import NewLink
-from costmodel.errors import InputError, UnknownNameError
+from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.sheets.read import chip_names, usual_scale_up
 from service.outcomes import PolicyError
 
@@ -52,6 +52,19 @@ def swept(
     except SweepError as error:
         raise PolicyError(str(error)) from error
     return [*found.tables], _subject_of(subject, found.machine)
+
+
+def check_sweep_options(*, sweep: bool, device: str, quick: bool) -> None:
+    """Raise InputError for options of a sweep where none is asked for."""
+    given = {"--device": device if device != "auto" else None, "--quick": quick or None}
+    rule, fix = "is of a sweep alone", "add --sweep, or leave it out"
+    faults = [
+        Violation(field=field, value=value, rule=rule, fix=fix)
+        for field, value in given.items()
+        if value is not None and not sweep
+    ]
+    if faults:
+        raise InputError(faults)
 
 
 def check_folder(folder: Path) -> None:

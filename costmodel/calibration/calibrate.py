@@ -19,8 +19,12 @@ from costmodel.hardware.sheets.read import (
     load_link,
     usual_scale_up,
 )
+from costmodel.software.read import profile_names
 
 Document = dict[str, Any]
+
+AUTO = "auto"
+"""What `--software` of the other commands takes for the default constants."""
 
 FILE_STEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -166,6 +170,10 @@ def _faults(measured: Measurements, subject: Subject) -> Iterator[Violation]:
         yield _missing("--nics", across[0].where, "say how many NICs a node has")
     if measured.cases and subject.software is None:
         yield _missing("--software", "measured cases", "name the profile that is to be written")
+    others = kernels or measured.collectives or measured.cases
+    if measured.attention and subject.software is None and not others:
+        where = measured.attention[0].where
+        yield _missing("--software", where, "name the profile that its constants go into")
     uneven = [point for point in across if point.ranks % point.nodes]
     if uneven:
         one, value = uneven[0], f"{uneven[0].ranks} ranks on {uneven[0].nodes}"
@@ -177,6 +185,9 @@ def _faults(measured: Measurements, subject: Subject) -> Iterator[Violation]:
 def _unusable_names(subject: Subject) -> Iterator[Violation]:
     """Names of new profiles that cannot be those of files."""
     new = subject.new_chip.name if subject.new_chip else None
+    if subject.software in (AUTO, *profile_names()):
+        rule, fix = "must not be the name of a bundled stack, nor auto", "choose a name of your own"
+        yield Violation(field="--software", value=subject.software, rule=rule, fix=fix)
     for field, name in (("--software", subject.software), ("--chip", new)):
         if name is not None and not FILE_STEM.fullmatch(name):
             rule, fix = "must be the stem of a file", "use letters, digits, dots and hyphens"
@@ -209,6 +220,8 @@ def _unused(measured: Measurements, subject: Subject, across: bool) -> Iterator[
     kernels = measured.cases or measured.gemms or measured.attention
     for field, value, used in (
         ("--scale-out", subject.scale_out, across),
+        ("--nics", subject.nics, across),
+        ("--scale-up-domain", subject.scale_up_domain, measured.collectives),
         ("--software", subject.software, kernels),
     ):
         if value is not None and not used:

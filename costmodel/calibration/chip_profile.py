@@ -1,6 +1,6 @@
 """A chip's sheet from products, streams and attention cores that were measured on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,9 @@ FIELDS = (
 ABOVE = 1.05
 """A rate above this multiple of the published peak is refused: clocks do not vary by more."""
 
+LEAST_SHARE = 0.01
+"""A best rate below this share of the published peak is refused."""
+
 SHORT = 1.15
 """Where the fitted law promises this much more than the best point, larger shapes were left out."""
 
@@ -68,7 +71,8 @@ def fits_by_precision(points: Sequence[GemmPoint]) -> dict[str, GemmFit]:
 def chip_profile(measured: Measurements, chip: Chip, source: str) -> Profile:
     """The sheet of a bundled chip with the measured shares.
 
-    Raises InputError for rates above the peak and for precisions without a published one.
+    Raises InputError for rates above the peak or far below it, and for precisions without a
+    published one.
     """
     gemms = fits_by_precision(measured.gemms)
     streams = fit_streams(measured.streams) if measured.streams else None
@@ -79,6 +83,7 @@ def chip_profile(measured: Measurements, chip: Chip, source: str) -> Profile:
     }
     if streams is not None:
         numbers["memory_fraction"] = _memory_share(streams, chip)
+    _check_shares(numbers, chip)
     base = sheet_document(CHIPS, chip.name)
     return Profile(
         folder=CHIPS,
@@ -134,6 +139,22 @@ def _check(measured: Measurements, chip: Chip) -> None:
             continue
         faults.append(Violation(field=point.where, value=value, rule=rule, fix=fix))
     faults += _stream_faults(measured, chip)
+    if faults:
+        raise InputError(faults)
+
+
+def _check_shares(numbers: Mapping[str, Stated], chip: Chip) -> None:
+    """Raises InputError for shares that only wrong units or tiny shapes explain."""
+    faults = [
+        Violation(
+            field=name,
+            value=f"{number.value:.2g}",
+            rule=f"must reach {LEAST_SHARE:.0%} of what {chip.name} can do",
+            fix=f"check the unit of time ({number.note}), and measure larger shapes",
+        )
+        for name, number in numbers.items()
+        if number.value < LEAST_SHARE
+    ]
     if faults:
         raise InputError(faults)
 

@@ -122,6 +122,15 @@ TEXTS: Mapping[str, Callable[[str], str | None]] = {
     "precision": lambda word: PRECISIONS.get(word.strip().lower().removeprefix("torch.")),
     "collective": lambda word: word.strip().lower() or None,
 }
+MOST = 1e15
+"""Of rows, columns, ranks and bytes."""
+TIMES_S = (1e-9, 1e6)
+RATES = (1.0, 1e21)
+"""Of a row: no machine is outside of them."""
+VALUES = (
+    "sizes are whole numbers from 1, causal is true or false, times last a nanosecond or more, "
+    "and a precision is one such as bf16"
+)
 TRUTHS = {"true": 1.0, "yes": 1.0, "1": 1.0, "false": 0.0, "no": 0.0, "0": 0.0}
 
 
@@ -150,7 +159,10 @@ def read_csv_table(text: str, path: str) -> tuple[CsvTable | None, list[Violatio
     if not lines:
         return None, [_fault(path, "no row", "must be a table as CSV", "write a header and rows")]
     separator = "\t" if "\t" in lines[0][1] else ";" if ";" in lines[0][1] else ","
-    cells = [*csv.reader((line for _, line in lines), delimiter=separator)]
+    try:
+        cells = [*csv.reader((line for _, line in lines), delimiter=separator)]
+    except csv.Error as error:
+        return None, [_fault(path, str(error), "must be a table as CSV", "correct or remove it")]
     header = [normal(cell) for cell in cells[0]]
     shape = shape_of(header)
     if shape is None:
@@ -199,6 +211,10 @@ def _header_faults(header: Sequence[str], shape: Shape, where: str) -> list[Viol
     if _column(header, [*SECONDS, *shape.rates]) is None:
         rates = " or tflops" if shape.rates is FLOP_RATES else " or gb_per_s" if shape.rates else ""
         missing.append(f"a time with its unit (time_s, time_ms or time_us{rates})")
+    twice = sorted({name for name in header if name and header.count(name) > 1})
+    if twice:
+        rule = "must name every column once"
+        return [_fault(where, ", ".join(twice), rule, "remove or rename the others")]
     if not missing:
         return []
     rule = f"must have every column of a {shape.kind}"
@@ -214,13 +230,13 @@ def _row(
         return None, [_fault(where, ", ".join(words), rule, fix)]
     numbers, texts, bad = _fields(header, words, shape)
     time, rate = (_first(header, words, of) for of in (SECONDS, shape.rates))
-    for name, found in (("the time", time), ("the rate", rate)):
-        if found is not None and (found <= 0.0 or not isfinite(found)):
+    for name, found, (low, high) in (("the time", time, TIMES_S), ("the rate", rate, RATES)):
+        if found is not None and not low <= found <= high:
             bad.append(name)
     if time is None and rate is None:
         bad.append("the time")
     if bad:
-        fix = f"correct {', '.join(bad)}: numbers above 0, and a precision such as bf16"
+        fix = f"correct {', '.join(bad)}: {VALUES}"
         return None, [_fault(where, ", ".join(words), rule, fix)]
     return CsvRow(where=where, numbers=numbers, texts=texts, seconds=time, rate_per_s=rate), []
 
@@ -241,7 +257,8 @@ def _fields(
             continue
         number = TRUTHS.get(words[index].strip().lower()) if field == "causal" else None
         number = _number(words[index]) if number is None else number
-        if number is None or (number <= 0.0 and field != "causal"):
+        known = number in (0.0, 1.0) if field == "causal" else number is not None and _size(number)
+        if number is None or not known:
             bad.append(field)
         else:
             numbers[field] = number
@@ -265,6 +282,10 @@ def _number(word: str) -> float | None:
     except ValueError:
         return None
     return value if isfinite(value) else None
+
+
+def _size(number: float) -> bool:
+    return 1.0 <= number <= MOST and number.is_integer()
 
 
 def _unknown(path: str, header: Sequence[str]) -> Violation:

@@ -68,8 +68,8 @@ def emit(
         show_text(show(document))
 
 
-def save(text: str, path: Path) -> None:
-    """Write `text` whole or not at all."""
+def save(text: str, path: Path, *, field: str = "--output") -> None:
+    """Write `text` whole or not at all. Raises InputError of the option `field` where it cannot."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
@@ -80,7 +80,7 @@ def save(text: str, path: Path) -> None:
         Path(file.name).replace(path)
     except OSError as error:
         raise InputError.of(
-            field="--output",
+            field=field,
             value=str(path),
             rule="must be a file that can be written",
             fix=f"choose another path ({error.strerror})",

@@ -143,3 +143,49 @@ def test_profiles_stay_in_their_folder(tmp_path: Path, capsys: pytest.CaptureFix
 def test_nothing_to_read_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["calibrate"]) == 2
     assert "--sweep" in capsys.readouterr().err
+
+
+def gemm_csv(tmp_path: Path, time_us: float) -> Path:
+    path = tmp_path / "gemm.csv"
+    path.write_text(f"m,n,k,dtype,time_us\n4096,4096,4096,bf16,{time_us}\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--nics", "2"], "--nics: was not measured"),
+        (["--scale-up-domain", "72"], "--scale-up-domain: was not measured"),
+        (["--quick"], "--quick: is of a sweep alone"),
+        (["--device", "cuda"], "--device: is of a sweep alone"),
+        (["--software", "auto"], "--software: must not be the name of a bundled stack"),
+        (["--software", "torchtitan"], "--software: must not be the name of a bundled stack"),
+        (["--into", "/proc/none"], "--into: must be a file that can be written"),
+    ],
+)
+def test_options_without_use_are_refused(
+    tmp_path: Path, options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chip = ["--chip", "nvidia-a100-pcie-80g", "--into", str(tmp_path / "out")]
+    assert run(["calibrate", str(gemm_csv(tmp_path, 600.0)), *chip, *options]) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_rate_far_below_the_peak_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong unit of time: milliseconds where seconds were meant."""
+    chip = ["--chip", "nvidia-a100-pcie-80g", "--into", str(tmp_path / "out")]
+    assert run(["calibrate", str(gemm_csv(tmp_path, 600e3)), *chip]) == 2
+    assert "must reach 1% of what nvidia-a100-pcie-80g can do" in capsys.readouterr().err
+
+
+def test_attention_that_would_give_no_profile_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "attention.csv"
+    path.write_text("sequence,heads,head_dim,dtype,time_us\n4096,32,128,bf16,1000\n")
+    chip = ["--chip", "nvidia-a100-pcie-80g", "--into", str(tmp_path / "out")]
+    assert run(["calibrate", str(path), *chip]) == 2
+    assert "--software: is needed for" in capsys.readouterr().err

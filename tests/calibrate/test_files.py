@@ -38,6 +38,34 @@ def faults(tmp_path: Path, name: str, text: str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        "1e200,1e200,1e200,bf16,1e300",
+        "0.5,64,64,bf16,3",
+        "1e-200,1,1,bf16,1",
+        "64,64,64,bf16,1e-9",
+        "64,64,64,bf16,1e13",
+        '"' + "1" * 200_000 + '",64,64,bf16,1',
+    ],
+)
+def test_values_that_no_machine_has_are_refused(tmp_path: Path, row: str) -> None:
+    assert "x.csv" in faults(tmp_path, "x.csv", f"m,n,k,dtype,time_us\n{row}\n")
+
+
+@pytest.mark.parametrize("word", ["maybe", "2", "-1", "0.5"])
+def test_causal_is_true_or_false(tmp_path: Path, word: str) -> None:
+    text = f"sequence,heads,head_dim,dtype,time_us,causal\n4096,32,128,bf16,900,{word}\n"
+
+    assert "correct causal" in faults(tmp_path, "x.csv", text)
+
+
+def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:
+    text = "m,M,n,k,dtype,time_us\n1,2,3,4,bf16,5\n"
+
+    assert "every column once, got 'm'" in faults(tmp_path, "x.csv", text)
+
+
 def test_old_output_without_devices_is_read(tmp_path: Path) -> None:
     """Equal bandwidths are those of an all-reduce over two ranks."""
     points = read(tmp_path, "allreduce.log", OLD).collectives

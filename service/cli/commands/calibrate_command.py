@@ -103,7 +103,7 @@ def calibrate_command(
     `--software`.
     """
     from costmodel.calibration.calibrate import Subject
-    from service.calibration import calibrate_files
+    from service.calibration import calibrate_files, check_sweep_options
     from service.cli.text.calibrate_text import show_calibration
 
     subject = Subject(
@@ -115,12 +115,13 @@ def calibrate_command(
         software=software,
     )
     tables: list[Path] = []
+    check_sweep_options(sweep=sweep, device=device, quick=quick)
     if sweep:
         tables, subject = measure(subject, device=device, quick=quick, folder=into)
     with progress("fitting"):
         written = calibrate_files([*(files or []), *tables], subject, folder=into)
     for place, text in written.files.items():
-        save(text, into / place)
+        save(text, into / place, field="--into")
     emit(written.document, show_calibration, output_format=output_format, path=output)
 
 
