@@ -52,7 +52,15 @@ def test_no_layout_of_the_family_beats_the_bound(family: str, seed: int) -> None
 def test_plan_is_of_the_family_and_near_its_best(family: str, seed: int) -> None:
     found, best = solved(family, seed)
 
-    assert best * (1 - 1e-9) <= step_seconds(found) <= 1.01 * best
+    assert best * (1 - 1e-9) <= step_seconds(found) <= 1.03 * best
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nearly_all_plans_are_the_best(family: str) -> None:
+    results = [solved(family, seed) for seed in SEEDS]
+    missed = [1 for found, best in results if step_seconds(found) > best * (1 + 1e-3)]
+
+    assert len(missed) <= 0.1 * len(results)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
