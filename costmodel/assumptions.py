@@ -2,18 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations, pairwise
 
 from costmodel.hardware.assumptions import Use, assumptions_for
 from costmodel.hardware.connection import connection
 from costmodel.hardware.values import COLLECTIVES, Cluster, Pool
 from costmodel.holders import segments
-from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
+from costmodel.layout.values import Layout, Pipeline, StageOption
 from costmodel.model.graph import ModelGraph
 from costmodel.model.placement import Collective, conversions
 from costmodel.model.placement import collectives as steps_of
 from costmodel.network.phases import Side, joined_rings, merge
 from costmodel.problem import Problem
+from costmodel.same import SameProblem
 from costmodel.stage.local import ATTENTION_PRECISION
 
 HALVES = (Collective.REDUCE_SCATTER.value, Collective.ALL_GATHER.value)
@@ -32,13 +34,13 @@ def assumptions_of(problem: Problem, layout: Layout | None) -> tuple[str, ...]:
 def layout_use(problem: Problem, layout: Layout) -> Use:
     """The chips, links and collectives that the prediction of a layout reads."""
     links = _Links(cluster=problem.cluster)
+    stages = [stage for pipeline in layout.pipelines for stage in pipeline.stages]
+    for option, head in dict.fromkeys((stage.option, stage.head) for stage in stages):
+        _inside_stage(problem, option, links, head=head)
     for pipeline in layout.pipelines:
-        for stage in pipeline.stages:
-            _inside_stage(problem, stage, links)
         _along(problem, pipeline, links)
     for segment in segments(layout):
         _summed(problem, [_held(layout, d, i) for d, i in segment.holders], links)
-    stages = [stage for pipeline in layout.pipelines for stage in pipeline.stages]
     return links.use({stage.option.pool for stage in stages}, _precisions(problem))
 
 
@@ -87,12 +89,11 @@ class _Links:
         )
 
 
-def _inside_stage(problem: Problem, stage: Stage, links: _Links) -> None:
-    """Tensor, context and expert parallel groups of a stage."""
-    option = stage.option
-    steps = _tensor_parallel(problem.model, option)
+def _inside_stage(problem: Problem, option: StageOption, links: _Links, *, head: bool) -> None:
+    """Tensor, context and expert parallel groups of a stage, with or without the head."""
+    steps = _tensor_parallel(SameProblem(problem), option.sequence_parallel)
     links.group(option.pool, option.tp, 1, steps)
-    if stage.head:
+    if head:
         links.group(option.pool, option.tp, 1, [Collective.ALL_REDUCE.value])
     links.group(option.pool, option.cp, option.tp, HALVES)
     if _has_experts(problem.model):
@@ -100,14 +101,15 @@ def _inside_stage(problem: Problem, stage: Stage, links: _Links) -> None:
         links.group(option.pool, option.etp, 1, HALVES)
 
 
-def _tensor_parallel(model: ModelGraph, option: StageOption) -> set[str]:
-    return {
+@lru_cache(maxsize=64)
+def _tensor_parallel(of: SameProblem, sequence_parallel: bool) -> frozenset[str]:
+    return frozenset(
         step.value
-        for block in model.blocks.values()
+        for block in of.problem.model.blocks.values()
         for conversion in conversions(block)
-        for way in steps_of(conversion, sequence_parallel=option.sequence_parallel)
+        for way in steps_of(conversion, sequence_parallel=sequence_parallel)
         for step in way
-    }
+    )
 
 
 def _along(problem: Problem, pipeline: Pipeline, links: _Links) -> None:

@@ -74,9 +74,9 @@ def estimate(
         layout = _inline_layout(of, layout)
     elif not isinstance(layout, Layout):
         layout = load_layout(problem, layout)
+    elif broken := _broken(of, layout):
+        raise InputError(broken)
     said = _said(of, layout)
-    if said.broken:
-        raise InputError(said.broken)
     evaluation = evaluate(problem, layout)
     return Estimate(
         problem=problem,
@@ -89,11 +89,10 @@ def estimate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """What is to be said of a layout before it is evaluated."""
+    """What is to be said of a legal layout before it is evaluated."""
 
-    broken: tuple[Violation, ...]
-    warnings: tuple[str, ...] = ()
-    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
 
 
 @lru_cache(maxsize=256)
@@ -102,12 +101,15 @@ def _inline_layout(of: SameProblem, text: str) -> Layout:
 
 
 @lru_cache(maxsize=256)
+def _broken(of: SameProblem, layout: Layout) -> tuple[Violation, ...]:
+    return violations(of.problem, layout)
+
+
+@lru_cache(maxsize=256)
 def _said(of: SameProblem, layout: Layout) -> _Said:
     problem = of.problem
-    if broken := violations(problem, layout):
-        return _Said(broken=broken)
     assumptions = assumptions_of(problem, layout)
-    return _Said(broken=(), warnings=warnings(problem, layout), assumptions=assumptions)
+    return _Said(warnings=warnings(problem, layout), assumptions=assumptions)
 
 
 @lru_cache(maxsize=256)

@@ -28,24 +28,39 @@ class Instance:
 
 def stage_instances(graph: ModelGraph, stage: Stage) -> tuple[Instance, ...]:
     """Blocks of a stage in execution order (multi-token-prediction blocks last)."""
-    return tuple(_instances(graph, stage))
+    return tuple(
+        Instance(name=_name(block, part, index), block=block, part=part, index=index)
+        for block, part, index in _runs(graph, stage)
+    )
 
 
-def _instances(graph: ModelGraph, stage: Stage) -> Iterator[Instance]:
+def stage_blocks(graph: ModelGraph, stage: Stage) -> tuple[str, ...]:
+    """Names of the block definitions that a stage runs, each once."""
+    return tuple(dict.fromkeys(block for block, _, _ in _runs(graph, stage)))
+
+
+def _runs(graph: ModelGraph, stage: Stage) -> Iterator[tuple[str, str, int]]:
+    """Block, part and index of every instance."""
     if stage.embedding:
         yield from _whole(graph.prologue, PROLOGUE)
     for layer in stage.layers:
         for name in graph.boundaries.get(layer, ()):
-            yield Instance(name=f"before.{layer}.{name}", block=name, part=BOUNDARY, index=layer)
-        yield Instance(name=f"layers.{layer}", block=graph.layers[layer], part=LAYER, index=layer)
+            yield name, BOUNDARY, layer
+        yield graph.layers[layer], LAYER, layer
     if stage.head:
         yield from _whole(graph.epilogue, EPILOGUE)
     yield from _whole(graph.mtp[: stage.mtp], MTP)
 
 
-def _whole(names: tuple[str, ...], part: str) -> Iterator[Instance]:
+def _whole(names: tuple[str, ...], part: str) -> Iterator[tuple[str, str, int]]:
     for index, name in enumerate(names):
-        yield Instance(name=name, block=name, part=part, index=index)
+        yield name, part, index
+
+
+def _name(block: str, part: str, index: int) -> str:
+    if part == BOUNDARY:
+        return f"before.{index}.{block}"
+    return f"layers.{index}" if part == LAYER else block
 
 
 def parameter_name(graph: ModelGraph, instance: Instance, op: Op, weight: Weight) -> str:

@@ -7,7 +7,7 @@ from math import gcd, isqrt
 from typing import TypeAlias
 
 from costmodel.errors import Violation
-from costmodel.layout.instances import stage_instances
+from costmodel.layout.instances import stage_blocks
 from costmodel.layout.values import Layout, Stage, StageOption
 from costmodel.model.graph import Block, ModelGraph
 from costmodel.problem import Problem
@@ -50,8 +50,7 @@ def places(layout: Layout) -> Iterator[Place]:
 def blocks_of(model: ModelGraph, stage: Stage) -> tuple[Block, ...]:
     """Block definitions that a stage runs, each once; layers that do not exist are left out."""
     known = tuple((max(a, 0), min(b, model.num_layers)) for a, b in stage.chunks)
-    instances = stage_instances(model, replace(stage, chunks=known))
-    return tuple(model.blocks[name] for name in dict.fromkeys(i.block for i in instances))
+    return tuple(model.blocks[name] for name in stage_blocks(model, replace(stage, chunks=known)))
 
 
 def expert_blocks(model: ModelGraph) -> tuple[Block, ...]:
