@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costmodel.efficiency import Efficiency
+from costmodel.memory import Shards
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -65,11 +66,18 @@ def pieces_s(
 
 
 def optimizer_s(
-    dense: FloatArray, expert: FloatArray, bytes_per_s: FloatArray, efficiency: Efficiency
+    held: tuple[FloatArray, FloatArray],
+    shards: Shards,
+    zero: IntArray,
+    bytes_per_s: FloatArray,
+    efficiency: Efficiency,
 ) -> FloatArray:
     """Memory-bound update of the chip's share: ``34 bytes x parameters / bandwidth``.
 
-    dense, expert: parameters that the chip updates, after ZeRO.
+    held: dense and expert parameters on the chip before ZeRO, which shards their update from
+    stage 1 on.
     """
-    updated = efficiency.trained_share * (dense + expert)
+    ranks = shards.dense, shards.expert
+    own = [part / np.where(zero >= 1, n, 1.0) for part, n in zip(held, ranks, strict=True)]
+    updated = efficiency.trained_share * (own[0] + own[1])
     return efficiency.optimizer_bytes_per_parameter * updated / bytes_per_s

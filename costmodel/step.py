@@ -174,7 +174,9 @@ def _sync_starts(view: Frame, ends: Mapping[Index, StageEnd]) -> dict[Index, flo
     """When all stages that share a layer with this one have ended."""
     starts = {index: end.end_s for index, end in ends.items()}
     for segment in view.segments:
-        latest = max((ends[index].end_s for index in segment.holders), default=0.0)
+        if len(segment.holders) < 2:
+            continue
+        latest = max(ends[index].end_s for index in segment.holders)
         for index in segment.holders:
             starts[index] = max(starts[index], latest)
     return starts
@@ -190,11 +192,9 @@ def _exposed_sync_s(problem: Problem, view: Frame, sync: Sync, shards: Shards) -
 
 def _optimizer_s(problem: Problem, view: Frame, shards: Shards) -> FloatArray:
     """Update of each stage's share on one chip."""
-    sharded, columns = view.zero >= 1, view.columns
-    dense = columns["dense"] / np.where(sharded, shards.dense, 1.0)
-    expert = columns["expert"] / np.where(sharded, shards.expert, 1.0)
     rates = _by_pool(problem, view.layout, lambda pool: pool.chip.streaming_bytes_per_s())
-    return optimizer_s(dense, expert, np.array(rates), problem.efficiency)
+    held = view.columns["dense"], view.columns["expert"]
+    return optimizer_s(held, shards, view.zero, np.array(rates), problem.efficiency)
 
 
 def _by_pool(problem: Problem, layout: Layout, number: Callable[[Pool], float]) -> list[float]:

@@ -9,7 +9,7 @@ from costmodel.job import Job
 from costmodel.model.placement import Collective
 from costmodel.network import collectives
 from costmodel.network.groups import group_link
-from costmodel.network.synchronisation import BY_LAYER
+from costmodel.network.synchronisation import parcels
 from costmodel.stage.table import FloatArray
 
 HALVES = (Collective.REDUCE_SCATTER, Collective.ALL_GATHER)
@@ -43,8 +43,7 @@ def ring_sync(
     group: ranks and stride, (N,) each. parameters: on one chip before ZeRO, (N, kinds); zero:
     (N, 1); layers: of each kind, at least 1, (kinds,).
     """
-    gathered = np.where(zero > 0, job.weight_bytes, job.gradient_bytes)
-    parts = np.where(zero >= BY_LAYER, layers, 1)
+    gathered, parts = parcels(zero, layers, job)
 
     def half_s(size: FloatArray | int, half: Collective) -> FloatArray:
         one = ring_seconds(pool, *group, size * parameters / parts, half)

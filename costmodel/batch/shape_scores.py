@@ -52,6 +52,13 @@ class _Held:
     dense_ranks: IntArray
     expert_ranks: IntArray
 
+    @property
+    def shards(self) -> Shards:
+        """Over how many ranks ZeRO shards them."""
+        ranks = self.dense_ranks, self.expert_ranks
+        dense, expert = (one.astype(np.float64) for one in ranks)
+        return Shards(dense=dense, expert=expert)
+
 
 def scored(
     part: Part, rows: UniformRows, shape: Shape, *, only_fitting: bool
@@ -99,12 +106,8 @@ _Known = tuple[_Held, StageSums, StageSums, IntArray]
 def _peak_bytes(part: Part, rows: UniformRows, shape: Shape, known: _Known) -> FloatArray:
     """Bytes of the chip that holds most."""
     held, sums, chunks, microbatches = known
-    shards = Shards(
-        dense=held.dense_ranks.astype(np.float64), expert=held.expert_ranks.astype(np.float64)
-    )
-    static = static_bytes(
-        held.dense, held.expert, shards, rows.zero[:, None].astype(np.float64), part.problem.job
-    )
+    zero = rows.zero[:, None].astype(np.float64)
+    static = static_bytes(held.dense, held.expert, held.shards, zero, part.problem.job)
     trained = part.problem.efficiency.trained_share
     bytes_of_kind = static.weights + trained * (static.gradients + static.optimizer)
     bytes_of_kind = bytes_of_kind + sums.transient_bytes
@@ -132,8 +135,10 @@ def _pipelines(part: Part, rows: UniformRows, shape: Shape, known: _Known) -> Pi
     passes = sums.forward_s, sums.backward_s
     extra = sharding_seconds(zero, passes, (sync.reduce_s, sync.gather_s), efficiency)
     layers = np.array([float(stage.num_layers) for stage in shape.stages])
-    after_s = exposed_sync_s(sync, zero, *passes, efficiency) + _optimizer_s(part, rows, held)
-    after_s = after_s + pieces_s(layers, held.dense_ranks.astype(np.float64), zero, efficiency)
+    rate = np.asarray(part.pool.chip.streaming_bytes_per_s())
+    after_s = exposed_sync_s(sync, zero, *passes, efficiency)
+    after_s = after_s + optimizer_s((held.dense, held.expert), held.shards, zero, rate, efficiency)
+    after_s = after_s + pieces_s(layers, held.shards.dense, zero, efficiency)
     return Pipelines(
         chunk_kinds=shape.chunk_kinds,
         stage_kinds=shape.stage_kinds,
@@ -145,14 +150,6 @@ def _pipelines(part: Part, rows: UniformRows, shape: Shape, known: _Known) -> Pi
         microbatches=microbatches,
         after_s=after_s,
     )
-
-
-def _optimizer_s(part: Part, rows: UniformRows, held: _Held) -> FloatArray:
-    sharded = rows.zero[:, None] >= 1
-    dense = held.dense / np.where(sharded, held.dense_ranks, 1)
-    expert = held.expert / np.where(sharded, held.expert_ranks, 1)
-    rate = part.pool.chip.streaming_bytes_per_s()
-    return optimizer_s(dense, expert, np.asarray(rate), part.problem.efficiency)
 
 
 def _sync(part: Part, rows: UniformRows, shape: Shape, held: _Held) -> Sync:

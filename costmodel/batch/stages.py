@@ -8,6 +8,7 @@ import numpy as np
 from costmodel.batch.rows import IntArray
 from costmodel.batch.shapes import Run
 from costmodel.layout.values import Stage
+from costmodel.stage.sums import between, ends_of
 from costmodel.stage.table import FloatArray, StageTable, Terms
 
 
@@ -40,14 +41,9 @@ def stage_sums(table: StageTable, rows: IntArray, stages: tuple[Stage, ...]) -> 
 
 def _total(table: StageTable, rows: IntArray, stage: Stage, name: str) -> FloatArray:
     prefix: FloatArray = getattr(table.layers, name)
-    parts = [prefix[rows, stop] - prefix[rows, start] for start, stop in stage.chunks]
-    ends = [getattr(end, name)[rows] for end in _ends(table, stage)]
+    parts = [between(prefix, rows, start, stop) for start, stop in stage.chunks]
+    ends = [getattr(end, name)[rows] for end in ends_of(table, stage)]
     return sum(parts + ends, np.zeros(len(rows)))
-
-
-def _ends(table: StageTable, stage: Stage) -> list[Terms]:
-    ends = [(stage.embedding, table.embedding), (stage.head, table.head), (stage.mtp, table.mtp)]
-    return [terms for held, terms in ends if held]
 
 
 def run_parameters(
@@ -68,7 +64,7 @@ def _run_total(table: StageTable, rows: IntArray, run: Run, name: str) -> FloatA
     terms: Terms = getattr(table, run.part)
     values: FloatArray = getattr(terms, name)
     if run.part == "layers":
-        return values[rows, run.stop] - values[rows, run.start]
+        return between(values, rows, run.start, run.stop)
     return values[rows]
 
 

@@ -8,9 +8,9 @@ pre-homogeneous, between, post-homogeneous.)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,7 @@ from costmodel.network.groups import (
 RDMA = ("verbs-ib", "verbs-roce")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(NamedTuple):
     """Ranks of one pool that hold the same shard of a weight.
 
     ranks: how many; stride: chips between two of them; payload_bytes: bytes of the shard on each.

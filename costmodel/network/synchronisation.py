@@ -1,20 +1,26 @@
 """Gradient sums and parameter gathers of every stage of a layout."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from costmodel.frame import Frame, Holding, Index
 from costmodel.hardware.values import Cluster
 from costmodel.holders import Segment
+from costmodel.job import Job
 from costmodel.layout.values import Layout, StageOption
 from costmodel.model.placement import Collective
 from costmodel.network.phases import Side, phase_seconds
 from costmodel.problem import Problem
 
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncTime:
+
+class SyncTime(NamedTuple):
     """Seconds to sum the gradients and to gather the parameters, before any overlap."""
 
     reduce_s: float
@@ -104,22 +110,30 @@ def _shared_weights(view: Frame) -> Iterator[tuple[Index, Index, float]]:
                     yield (d, i), (d, j), parameters
 
 
+def parcels(zero: IntArray, layers: IntArray, job: Job) -> tuple[FloatArray, IntArray]:
+    """Bytes a parameter that are gathered, and in how many parts the layers of a run travel.
+
+    With ZeRO 0 the gradients are all-reduced (both halves carry gradients), else reduce-scattered
+    and the updated parameters gathered. From ZeRO 2 on every layer is summed and gathered by
+    itself, so that each has its latency.
+    """
+    gathered = np.where(zero > 0, float(job.weight_bytes), float(job.gradient_bytes))
+    return gathered, np.where(zero >= BY_LAYER, layers, 1)
+
+
 def segment_sync(
     problem: Problem, layout: Layout, segment: Segment, holdings: Sequence[Holding]
 ) -> list[SyncTime]:
     """Time that each holder of a segment is busy with its groups.
 
-    With ZeRO 0 the gradients are all-reduced (both halves carry gradients), else reduce-scattered
-    and the updated parameters gathered. Dense and expert weights have different groups. From ZeRO 2
-    on every layer is summed and gathered by itself, so that each has its latency.
+    Dense and expert weights have different groups.
     """
     job = problem.job
     options = [layout.pipelines[d].stages[i].option for d, i in segment.holders]
     counts = [layout.pipelines[d].count for d, _ in segment.holders]
-    sharded = any(option.zero > 0 for option in options)
-    gathered = job.weight_bytes if sharded else job.gradient_bytes
-    by_layer = any(option.zero >= BY_LAYER for option in options)
-    parts = segment.num_layers if by_layer else 1
+    zero = max((option.zero for option in options), default=0)
+    each = parcels(np.asarray(zero), np.asarray(segment.num_layers), job)
+    gathered, parts = float(each[0]), int(each[1])
     dense = [h.dense for h in holdings]
     expert = [h.expert for h in holdings]
     totals = [NO_SYNC] * len(options)
@@ -137,7 +151,7 @@ def segment_sync(
             )
             for t, o in zip(totals, options, strict=True)
         ]
-    return totals if sharded else [_reduced(t) for t in totals]
+    return totals if zero > 0 else [_reduced(t) for t in totals]
 
 
 def _reduced(time: SyncTime) -> SyncTime:

@@ -44,7 +44,9 @@ def _by_place(of: IntArray, values: FloatArray, length: int) -> FloatArray:
     return total
 
 
-def between(prefix: FloatArray, rows: IntArray, start: IntArray, stop: IntArray) -> FloatArray:
+def between(
+    prefix: FloatArray, rows: IntArray, start: IntArray | int, stop: IntArray | int
+) -> FloatArray:
     """Sums over layers [start, stop) from the prefix sums of these rows."""
     first, flat = rows * prefix.shape[1], prefix.reshape(-1)
     return flat[first + stop] - flat[first + start]
