@@ -15,7 +15,7 @@ def check_quality(text: str) -> str:
     """A quality as typed. Raises InputError for none of ``QUALITIES``."""
     if text.upper() not in QUALITIES:
         raise InputError.of(
-            field="min-quality",
+            field="--min-quality",
             value=text,
             rule=f"must be one of {', '.join(QUALITIES)}",
             fix="leave it out for B",

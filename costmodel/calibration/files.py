@@ -15,7 +15,7 @@ from costmodel.calibration.measurements import (
     attention_flop,
 )
 from costmodel.calibration.nccl_text import is_nccl_text, read_nccl_text
-from costmodel.calibration.read import MAX_FILE_BYTES, MOST_FAULTS, read_cases
+from costmodel.calibration.read import MAX_FILE_BYTES, MOST_FAULTS, each_once, read_cases
 from costmodel.errors import InputError, Violation
 from costmodel.model.placement import Collective
 
@@ -29,20 +29,22 @@ KINDS = (
 
 
 def read_measurements(paths: Iterable[Path]) -> Measurements:
-    """All files, and of a folder those that end like one of ours.
+    """All files, each once, and of a folder those that end like one of ours.
 
     Raises InputError naming every file and line that is wrong.
     """
     found = Measurements()
     faults: list[Violation] = []
+    files: list[Path] = []
     for path in paths:
         inside = _inside(path) if path.is_dir() else [path]
+        files += inside
         if not inside:
             faults.append(_fault(path, f"a folder without {', '.join(SUFFIXES)}"))
-        for file in inside:
-            one, wrong = _read(file)
-            faults += _few(wrong, file)
-            found = _joined(found, one)
+    for file in each_once(files):
+        one, wrong = _read(file)
+        faults += _few(wrong, file)
+        found = _joined(found, one)
     if faults:
         raise InputError(faults)
     return found

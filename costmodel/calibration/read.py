@@ -21,7 +21,7 @@ CASE_RULE = "must be a measured case a line, as JSON"
 
 
 def case_files(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """The files, and of a folder every ``*.jsonl`` in it, by name.
+    """The files, and of a folder every ``*.jsonl`` in it, by name; each file once.
 
     Raises InputError naming every folder without one.
     """
@@ -35,7 +35,15 @@ def case_files(paths: Iterable[Path]) -> tuple[Path, ...]:
             faults.append(_fault(str(path), "no such file", "must hold *.jsonl files", fix))
     if faults:
         raise InputError(faults)
-    return tuple(found)
+    return each_once(found)
+
+
+def each_once(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """The files in order, without those that came before under this or another path."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        found.setdefault(path.resolve(), path)
+    return tuple(found.values())
 
 
 def read_some_cases(paths: Sequence[Path]) -> tuple[Case, ...]:

@@ -261,6 +261,14 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
     assert [c.id for c in read_some_cases([tmp_path])] == ["one", "two"]
 
 
+def test_a_file_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(ROW))
+    (tmp_path / "b.jsonl").write_text(json.dumps({**ROW, "id": "two"}))
+    twice = [tmp_path / "b.jsonl", tmp_path, tmp_path / "b.jsonl"]
+
+    assert [case.id for case in read_some_cases(twice)] == ["two", "one"]
+
+
 def test_a_folder_without_cases_and_an_empty_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must hold \*\.jsonl files"):
         read_some_cases([tmp_path])

@@ -216,3 +216,9 @@ def test_no_rows_crash_the_reader_of_nccl_tests(words: list[str]) -> None:
 def test_column_names_are_read_without_signs() -> None:
     assert normal(" Time (us) ") == "time_us"
     assert normal("TFLOP/s") == "tflop_s"
+
+
+def test_a_file_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("m,n,k,dtype,time_us\n4096,4096,4096,bf16,600\n")
+
+    assert len(read_measurements([tmp_path / "x.csv", tmp_path]).gemms) == 1
