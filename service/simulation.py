@@ -2,7 +2,7 @@
 
 import gzip
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,14 @@ Document = dict[str, Any]
 GZIP = ".gz"
 
 
-def simulate_plan(path: Path, *, pipeline: int | None, trace: Path | None) -> Document:
-    """The table of a stored plan's pipeline; its trace goes to ``trace``."""
+def simulate_plan(
+    path: Path, *, pipeline: int | None, trace: Path | None, others: Sequence[Path] = ()
+) -> Document:
+    """The table of a stored plan's pipeline; its trace goes to ``trace``.
+
+    Raises InputError for a trace in the place of the plan, or of other files that are written.
+    """
+    _check_place(trace, (path, *others))
     document = read_plan_file(path)
     faults = Collector()
     with faults.reading(f"{path} "):
@@ -54,9 +60,21 @@ def _simulated(plan: planner.Plan, pipeline: int | None) -> Simulation:
     return simulate(plan, pipeline)
 
 
+def _check_place(trace: Path | None, taken: Iterable[Path]) -> None:
+    if trace is None:
+        return
+    if trace.resolve() in {path.resolve() for path in taken}:
+        raise InputError.of(
+            field="--trace",
+            value=str(trace),
+            rule="must be another file than the plan and the document",
+            fix="choose another path",
+        )
+
+
 def _save(content: bytes, path: Path) -> int:
     """Writes whole or not at all, compressed where the name ends in ``.gz``; bytes written."""
-    data = gzip.compress(content, mtime=0) if path.suffix == GZIP else content
+    data = gzip.compress(content, mtime=0) if path.suffix.lower() == GZIP else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(

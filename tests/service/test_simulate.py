@@ -132,3 +132,15 @@ def test_a_trace_of_what_is_not_there(client: TestClient) -> None:
     assert missing.status_code == 404
     assert beyond.status_code == 422
     assert beyond.json()["errors"][0]["pointer"] == "#/pipeline"
+
+
+def test_a_trace_does_not_replace_the_plan_or_the_document(
+    plan_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, place = plan_file.read_bytes(), str(tmp_path / "x.json")
+    for trace, more in ((str(plan_file), []), (place, ["-o", place])):
+        assert run(["simulate", str(plan_file), "--trace", trace, *more]) == 2
+        assert "--trace: must be another file" in capsys.readouterr().err
+
+    assert plan_file.read_bytes() == before
+    assert not Path(place).exists()

@@ -51,5 +51,6 @@ def simulate_command(
     from service.cli.text.simulate_text import show_simulation
     from service.simulation import simulate_plan
 
-    document = simulate_plan(plan, pipeline=pipeline, trace=trace)
+    others = [output] if output else []
+    document = simulate_plan(plan, pipeline=pipeline, trace=trace, others=others)
     emit(document, show_simulation, output_format=output_format, path=output)
