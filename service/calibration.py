@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import yaml
 
-from costmodel.calibration.calibrate import Subject, calibrate
+from costmodel.calibration.calibrate import Subject, calibrate, check_names
 from costmodel.calibration.chip_profile import NewChip
 from costmodel.calibration.files import read_measurements
 from costmodel.calibration.link_profile import NewLink
@@ -37,8 +37,9 @@ def swept(
 ) -> tuple[list[Path], Subject]:
     """The tables of micro-benchmarks on this machine, and what they are of.
 
-    A chip or link that is not bundled gets a sheet of its own. Raises InputError for a device that
-    is unknown, PolicyError when a benchmark fails, ModuleNotFoundError without torch.
+    A chip or link that is not bundled gets a sheet of its own. Raises InputError for a device or a
+    name that is unknown, before anything is measured; PolicyError when a benchmark fails,
+    ModuleNotFoundError without torch.
     """
     from runner.sweep.launch import SweepError, sweep
     from runner.sweep.shapes import AUTO, DEVICES
@@ -47,6 +48,7 @@ def swept(
         known = (AUTO, *DEVICES)
         raise UnknownNameError(kind="device", name=device, known=known, field="--device")
     check_folder(folder)
+    check_names(subject)
     try:
         found = sweep(device, quick=quick, into=folder / RAW, progress=progress)
     except SweepError as error:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from costmodel.calibration.chip_profile import NewChip, chip_profile, new_chip_profile
@@ -82,6 +82,14 @@ def calibrate(measured: Measurements, subject: Subject) -> Calibration:
     return Calibration(measured=measured, profiles=tuple(profiles))
 
 
+def check_names(subject: Subject) -> None:
+    """What is wrong with names before a sweep, whose chip may be a new one. Raises InputError."""
+    new = None if subject.chip in chip_names() else subject.chip
+    faults = [*_unknown_names(replace(subject, chip=None)), *_unusable_names(subject, new)]
+    if faults:
+        raise InputError(faults)
+
+
 def profile_document(profile: Profile) -> Document:
     """One profile as plain data; its YAML is a file of its own."""
     return {
@@ -157,7 +165,7 @@ def _source(measured: Measurements, *kinds: str) -> str:
 
 def _faults(measured: Measurements, subject: Subject) -> Iterator[Violation]:
     yield from _unknown_names(subject)
-    yield from _unusable_names(subject)
+    yield from _unusable_names(subject, subject.new_chip.name if subject.new_chip else None)
     inside, across = _parted(measured.collectives, subject)
     kernels = measured.gemms or measured.streams
     if kernels and not subject.chip and subject.new_chip is None:
@@ -182,9 +190,8 @@ def _faults(measured: Measurements, subject: Subject) -> Iterator[Violation]:
     yield from _unused(measured, subject, bool(across))
 
 
-def _unusable_names(subject: Subject) -> Iterator[Violation]:
-    """Names of new profiles that cannot be those of files."""
-    new = subject.new_chip.name if subject.new_chip else None
+def _unusable_names(subject: Subject, new: str | None) -> Iterator[Violation]:
+    """Names of new profiles, among them that of a chip, that cannot be those of files."""
     if subject.software in (AUTO, *profile_names()):
         rule, fix = "must not be the name of a bundled stack, nor auto", "choose a name of your own"
         yield Violation(field="--software", value=subject.software, rule=rule, fix=fix)

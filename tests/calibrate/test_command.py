@@ -189,3 +189,18 @@ def test_attention_that_would_give_no_profile_is_refused(
     chip = ["--chip", "nvidia-a100-pcie-80g", "--into", str(tmp_path / "out")]
     assert run(["calibrate", str(path), *chip]) == 2
     assert "--software: is needed for" in capsys.readouterr().err
+
+
+def test_names_are_checked_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(*_args: object, **_named: object) -> None:
+        raise AssertionError("measured")
+
+    monkeypatch.setattr("runner.sweep.launch.sweep", never)
+    names = ["--chip", "../x", "--scale-up", "nowhere", "--software", "auto"]
+    assert run(["calibrate", "--sweep", *names, "--into", str(tmp_path)]) == 2
+    text = capsys.readouterr().err
+
+    for told in ("--chip: must be the stem", "--scale-up: must name", "--software: must not be"):
+        assert told in text
