@@ -63,7 +63,7 @@ class ChipSheet(Document):
     memory_fraction: Number
     peak: dict[Precision, Number]
     matmul_fraction: dict[Precision, Number]
-    attention_fraction: dict[Literal["vendor", "portable"], Number] = {}
+    attention_fraction: dict[Literal["vendor", "portable"], Number] = Field(default={})
     power: Number
     scale_up: UsualLink
     scale_out: Note | None = None

@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from service.cli.text.quantities import bar, gibibytes, percent, seconds
+from service.cli.text.quantities import gibibytes, percent, seconds
 from service.cli.text.tables import table
 
 Document = dict[str, Any]
@@ -15,19 +15,17 @@ COLUMNS = (
     "pool",
     ">layers",
     ">compute",
-    ">exchange",
+    ">traffic",
     ">idle",
-    ">sync",
-    ">optimizer",
+    ">sync+update",
     ">busy",
-    "=",
     ">peak",
 )
 LEGEND = (
-    "exchange: communication that passes wait for; idle: before the last pass ends, and for stages "
-    "that share layers"
+    "traffic: communication that passes wait for; idle: before the last pass ends, and for "
+    "stages that share layers; sync+update: gradient sums and the optimizer"
 )
-EXCHANGES = ("tp_s", "cp_s", "ep_s", "weights_s")
+TRAFFIC = ("tp_s", "cp_s", "ep_s", "weights_s")
 
 
 def show_simulation(document: Document) -> RenderableType:
@@ -59,11 +57,9 @@ def stage_cells(stage: Document) -> tuple[str, ...]:
         stage["pool"],
         str(stage["layers"]),
         seconds(stage["compute_s"]),
-        seconds(sum(stage[name] for name in EXCHANGES)),
+        seconds(sum(stage[name] for name in TRAFFIC)),
         seconds(stage["idle_s"] + stage["wait_s"]),
-        seconds(stage["sync_s"]),
-        seconds(stage["optimizer_s"]),
+        seconds(stage["sync_s"] + stage["optimizer_s"]),
         percent(stage["busy"]),
-        bar(stage["busy"]),
         gibibytes(stage["peak_bytes"]),
     )
