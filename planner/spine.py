@@ -64,7 +64,19 @@ def plan(  # noqa: PLR0913  the question of a user
     if chosen(tried).best is None:
         return _infeasible(problem, tried, watch)
     found = _explained(problem, tried, watch, wishes.prove_s)
-    return replace(found, baselines=_baselines(problem, everything, found, wishes))
+    baselines = _baselines(problem, everything, found, wishes)
+    warnings = (*found.warnings, *beaten(baselines))
+    return replace(found, baselines=baselines, warnings=warnings)
+
+
+def beaten(baselines: tuple[Baseline, ...]) -> tuple[str, ...]:
+    """A warning for every baseline that is faster than the plan beside which it stands."""
+    return tuple(
+        f"the baseline {each.name} is faster: a longer time limit may find a faster plan, "
+        "unless the target cannot run what the baseline does"
+        for each in baselines
+        if each.speedup is not None and each.speedup < 1.0 - EXACT
+    )
 
 
 def _baselines(

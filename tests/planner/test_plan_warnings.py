@@ -8,6 +8,8 @@ from costmodel.hardware.read import load_cluster
 from costmodel.layout.rules import warnings
 from costmodel.model.read import load_model
 from planner import Job, plan
+from planner.spine import beaten
+from planner.values import Baseline
 
 JOB = Job(global_batch_size=256, sequence_length=4096)
 
@@ -40,3 +42,12 @@ def test_a_free_choice_is_no_worse_than_any_fixed_one(model: str) -> None:
     fixed = [replace(JOB, micro_batch_size=size) for size in (1, 2, 4)]
     fixed += [replace(JOB, recompute=mode) for mode in ("none", "full")]
     assert free <= 1.02 * min(step_time_s(job) for job in fixed)
+
+
+def test_a_baseline_that_beats_the_plan_is_named() -> None:
+    faster = Baseline(name="uniform", step_time_s=0.9, speedup=0.9)
+    slower = Baseline(name="single pool", step_time_s=2.0, speedup=2.0)
+    unfit = Baseline(name="amp", step_time_s=None, speedup=None)
+
+    assert len(beaten((faster, slower, unfit))) == 1
+    assert "uniform" in beaten((faster,))[0]
