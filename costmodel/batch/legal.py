@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from costmodel.batch.rows import SCHEDULES, IntArray, UniformRows, distinct
+from costmodel.batch.rows import IntArray, UniformRows, distinct
+from costmodel.batch.values import SCHEDULES
 from costmodel.hardware.values import Pool
 from costmodel.layout.packing import domains_needed, domains_of
 from costmodel.layout.rules_degrees import DEGREE_RULES, expert_grid_fits

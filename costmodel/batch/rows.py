@@ -6,14 +6,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from costmodel.batch.values import SCHEDULES, SPLITS, IntArray, check_axes, check_written
 from costmodel.job import RECOMPUTE_MODES
 from costmodel.layout.uniform import Uniform
 from costmodel.layout.values import StageOption
-
-IntArray = NDArray[np.int64]
-
-SCHEDULES = ("1f1b", "gpipe", "interleaved")
-"""Schedules that the batch path runs; a row has the index of its own."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -93,11 +89,27 @@ class UniformRows:
 COLUMNS = tuple(f.name for f in fields(UniformRows))
 
 
+LEFT_OPEN = {"mbs": 1, "recompute": "none", "sp": True, "schedule": "1f1b"}
+"""Legal values for what ``Uniform`` may leave open."""
+
+
 def rows_of(uniforms: Iterable[Uniform]) -> UniformRows:
-    """Rows of written-out values; what they leave open is as in a job without choices."""
-    found = [_numbers(uniform) for uniform in uniforms]
+    """Rows of written-out values; what they leave open is as in a job without choices.
+
+    Raises InputError with every value that no row can have.
+    """
+    written = list(uniforms)
+    named = (*COLUMNS, *SPLITS)
+    check_written({name: [_stated(u, name) for u in written] for name in named})
+    found = [_numbers(uniform) for uniform in written]
     table = np.array(found, dtype=np.int64).reshape(-1, len(COLUMNS))
     return UniformRows(**{name: table[:, i].copy() for i, name in enumerate(COLUMNS)})
+
+
+def _stated(u: Uniform, name: str) -> object:
+    """A value as written, or one that stands for what is left open."""
+    value = getattr(u, name)
+    return LEFT_OPEN.get(name) if value is None else value
 
 
 def _numbers(u: Uniform) -> tuple[int, ...]:
@@ -110,7 +122,10 @@ def _numbers(u: Uniform) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniformGrid:
-    """Values of every degree, all of whose combinations are layouts; fields as in ``Uniform``."""
+    """Values of every degree, all of whose combinations are layouts; fields as in ``Uniform``.
+
+    Raises InputError with every value that no row can have.
+    """
 
     tp: Sequence[int] = (1,)
     pp: Sequence[int] = (1,)
@@ -124,6 +139,9 @@ class UniformGrid:
     recompute: Sequence[str] = RECOMPUTE_MODES[:1]
     sp: Sequence[bool] = (True,)
     schedule: Sequence[str] = ("1f1b", "interleaved")
+
+    def __post_init__(self) -> None:
+        check_axes({name: getattr(self, name) for name in COLUMNS})
 
     def rows(self) -> UniformRows:
         """Every combination, legal or not; ``UniformScores.legal`` says which are.

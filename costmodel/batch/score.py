@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costmodel.batch.legal import legal_rows
-from costmodel.batch.rows import IntArray, UniformRows, distinct, grouped
+from costmodel.batch.rows import COLUMNS, IntArray, UniformRows, distinct, grouped
 from costmodel.batch.shape_scores import Part, scored
 from costmodel.batch.shapes import shape_of
+from costmodel.batch.values import check_count, check_job, check_numbers
 from costmodel.hardware.values import Cluster
 from costmodel.job import Job
 from costmodel.model.flops import flops_per_token
@@ -40,7 +41,11 @@ class UniformScores:
     mfu: FloatArray
 
     def best(self, count: int = 1) -> IntArray:
-        """Rows of the quickest layouts that fit, quickest first."""
+        """Rows of the quickest layouts that fit, quickest first, at most ``count``.
+
+        Raises InputError for a count that is not a whole number of at least 0.
+        """
+        check_count(count)
         seconds = np.where(self.fits, self.step_s, np.inf)
         found = np.argsort(seconds, kind="stable")[:count]
         return found[np.isfinite(seconds[found])]
@@ -60,7 +65,9 @@ def score_uniform(
     rows: from ``UniformGrid.rows`` or ``rows_of``. pool: whose chips they take; by default the
     first one. only_fitting: leaves out the time of layouts that do not fit, most of the work.
 
-    Layers are split as the inline form does without ``first``, ``last`` or ``layout``. Raises
+    Layers are split as the inline form does without ``first``, ``last`` or ``layout``. What a row
+    says goes before the job's choice of the same, as with ``estimate``. Raises InputError for
+    numbers that no row can have and for a job whose schedule no row has,
     UnknownNameError for a pool that the cluster lacks, UnknownNumberError for a number that nobody
     published.
     """
@@ -72,6 +79,8 @@ def score_rows(
     problem: Problem, pool: str, rows: UniformRows, *, only_fitting: bool = False
 ) -> UniformScores:
     """``score_uniform`` of a problem."""
+    check_job(problem.job)
+    check_numbers({name: getattr(rows, name) for name in COLUMNS})
     legal, n = legal_rows(problem, pool, rows), len(rows)
     step_s, peak, home = np.full(n, np.nan), np.full(n, np.nan), problem.cluster.pool(pool)
     chosen = np.flatnonzero(legal)

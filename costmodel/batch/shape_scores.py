@@ -14,9 +14,10 @@ from costmodel.after_backward import (
 from costmodel.batch.ends import Pipelines, step_seconds
 from costmodel.batch.kept import kept_bytes
 from costmodel.batch.network import copies_seconds, ring_sync
-from costmodel.batch.rows import SCHEDULES, IntArray, UniformRows, distinct, grouped
+from costmodel.batch.rows import IntArray, UniformRows, distinct, grouped
 from costmodel.batch.shapes import Shape
 from costmodel.batch.stages import StageSums, run_parameters, stage_sums
+from costmodel.batch.values import SCHEDULES
 from costmodel.hardware.values import Pool
 from costmodel.memory import Shards, static_bytes
 from costmodel.network.sharding import sharding_seconds

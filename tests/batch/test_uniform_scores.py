@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from costmodel.batch.rows import SCHEDULES, UniformGrid, rows_of
+from costmodel.batch.rows import UniformGrid, rows_of
 from costmodel.batch.score import score_rows, score_uniform
+from costmodel.batch.values import SCHEDULES
 from costmodel.errors import InputError
 from costmodel.hardware.read import load_cluster
 from costmodel.job import RECOMPUTE_MODES, Job
