@@ -10,7 +10,12 @@ from service.cli.questions import option_name
 from service.outcomes import TABLE, ExitCode, lines_of, outcome_of, problem_of
 from tests.project.sources import PACKAGES, python_files, relative
 
-CAUGHT_INSIDE = {"service.api.problems", "costmodel.calibration.case", "runner.launch"}
+CAUGHT_INSIDE = {
+    "service.api.problems",
+    "costmodel.calibration.case",
+    "runner.launch",
+    "runner.sweep.launch",
+}
 """Modules whose errors never reach a face: they carry something to their own catcher."""
 
 
