@@ -17,6 +17,7 @@ from costmodel.calibration.mixed import (
 )
 from costmodel.calibration.models import Reading, model_of
 from costmodel.calibration.open_settings import OFFLOADED, decided_by_memory
+from costmodel.calibration.stated_values import check_stated
 from costmodel.efficiency import Efficiency
 from costmodel.evaluation import Evaluation
 from costmodel.layout.values import Layout
@@ -87,6 +88,7 @@ def trains_adapters(case: Case) -> bool:
 
 def prepare(case: Case) -> Prepared:
     """Reads one case. Raises UnscorableError, or InputError for unpublished numbers."""
+    check_stated(case)
     how, mixed = convention(case), is_mixed(case)
     case = plain_case(case) if mixed else case
     filled = completed(case, how)

@@ -17,6 +17,9 @@ STATED = {
 }
 """What names of schedules begin with, without signs between words; longer ones first."""
 
+PLAIN = ("1f1b", "interleaved")
+"""What names of 1F1B begin with, interleaved or not: the virtual stages say which."""
+
 Ways = tuple[Route, ...]
 
 
@@ -27,7 +30,7 @@ def schedule_of(parallel: Section, microbatches: int) -> tuple[Schedule, Ways]:
     """
     pp = parallel.size("pp") or 1
     v = max(1, parallel.size("vp") or 1) if pp > 1 else 1
-    words = "".join(c for c in parallel.word("schedule").lower() if c.isalnum())
+    words = _joined(parallel.word("schedule"))
     name = next((kind for start, kind in STATED.items() if words.startswith(start)), None)
     program = schedule(name).program if name is not None and pp > 1 else None
     if name is None or program is None:
@@ -39,3 +42,16 @@ def schedule_of(parallel: Section, microbatches: int) -> tuple[Schedule, Ways]:
     if refusal is not None:
         raise UnscorableError(f"{name}: {refusal.field} {refusal.rule}")
     return Schedule(kind=name, virtual_stages=program.chunks), program.routes(pp)
+
+
+def is_known_schedule(value: object) -> bool:
+    """Whether this names a schedule, or is not stated."""
+    if value is None:
+        return True
+    name = _joined(value) if isinstance(value, str) else "?"
+    return not name or name.startswith((*STATED, *PLAIN))
+
+
+def _joined(name: str) -> str:
+    """Small letters and digits alone."""
+    return "".join(c for c in name.lower() if c.isalnum())
