@@ -11,7 +11,7 @@ import numpy as np
 from costmodel.schedules import one_f_one_b
 from costmodel.schedules.kind import FloatArray, Passes, Program, Refusal, ScheduleKind
 from costmodel.schedules.passes import both_ways
-from costmodel.schedules.spread import busiest, simulate_spread
+from costmodel.schedules.spread import busiest, spread
 from costmodel.schedules.two_ended import numbered, steps
 
 
@@ -33,18 +33,6 @@ def refusal(num_stages: int, microbatches: int) -> Refusal | None:
         rule = f"must be even and at least {2 * num_stages}, twice the stages"
         return Refusal(field="microbatches", rule=rule, fix=f"use {least} micro-batches")
     return None
-
-
-def simulate(
-    forward_s: FloatArray,
-    backward_s: FloatArray,
-    p2p_forward_s: FloatArray,
-    p2p_backward_s: FloatArray,
-    microbatches: int,
-) -> tuple[float, FloatArray]:
-    """Makespan and ends of the stages, seconds, the two chunks of a stage being alike."""
-    passes, hops = (forward_s, backward_s), (p2p_forward_s, p2p_backward_s)
-    return simulate_spread(SCHEDULE, PROGRAM, passes, hops, microbatches)
 
 
 def closed_form(
@@ -75,7 +63,7 @@ PROGRAM = Program(chunks=2, routes=both_ways, order=order, refusal=refusal)
 
 SCHEDULE = ScheduleKind(
     name="dualpipe",
-    simulate=simulate,
+    simulate=spread(lambda: SCHEDULE, PROGRAM),
     lower_bound=busiest,
     closed_form=closed_form,
     in_flight=in_flight,

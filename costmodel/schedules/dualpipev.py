@@ -10,7 +10,7 @@ import numpy as np
 from costmodel.schedules import one_f_one_b
 from costmodel.schedules.kind import FloatArray, Passes, Program, Refusal, ScheduleKind
 from costmodel.schedules.passes import vee
-from costmodel.schedules.spread import busiest, simulate_spread
+from costmodel.schedules.spread import busiest, spread
 from costmodel.schedules.two_ended import numbered, steps
 
 
@@ -26,18 +26,6 @@ def refusal(num_stages: int, microbatches: int) -> Refusal | None:
         return None
     rule, fix = f"must be at least {least}, twice the stages", f"use {least} micro-batches"
     return Refusal(field="microbatches", rule=rule, fix=fix)
-
-
-def simulate(
-    forward_s: FloatArray,
-    backward_s: FloatArray,
-    p2p_forward_s: FloatArray,
-    p2p_backward_s: FloatArray,
-    microbatches: int,
-) -> tuple[float, FloatArray]:
-    """Makespan and ends of the stages, seconds, the two chunks of a stage being alike."""
-    passes, hops = (forward_s, backward_s), (p2p_forward_s, p2p_backward_s)
-    return simulate_spread(SCHEDULE, PROGRAM, passes, hops, microbatches)
 
 
 def closed_form(
@@ -68,7 +56,7 @@ PROGRAM = Program(chunks=2, routes=vee, order=order, refusal=refusal)
 
 SCHEDULE = ScheduleKind(
     name="dualpipev",
-    simulate=simulate,
+    simulate=spread(lambda: SCHEDULE, PROGRAM),
     lower_bound=busiest,
     closed_form=closed_form,
     in_flight=in_flight,

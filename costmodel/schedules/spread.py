@@ -1,10 +1,31 @@
 """Listed schedules by the times of whole stages: chunks alike, weight gradients half a backward."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from costmodel.schedules.kind import FloatArray, Program, ScheduleKind
+from costmodel.schedules.kind import FloatArray, Program, ScheduleKind, Simulate
 from costmodel.schedules.passes import SPLIT_SHARE
 from costmodel.schedules.replay import Seconds, lists_of, replay
+
+
+def spread(kind: Callable[[], ScheduleKind], program: Program) -> Simulate:
+    """``simulate`` of a listed schedule by the times of whole stages, its chunks being alike.
+
+    kind: gives the schedule, which is made after this.
+    """
+
+    def simulate(
+        forward_s: FloatArray,
+        backward_s: FloatArray,
+        p2p_forward_s: FloatArray,
+        p2p_backward_s: FloatArray,
+        microbatches: int,
+    ) -> tuple[float, FloatArray]:
+        passes, hops = (forward_s, backward_s), (p2p_forward_s, p2p_backward_s)
+        return simulate_spread(kind(), program, passes, hops, microbatches)
+
+    return simulate
 
 
 def simulate_spread(

@@ -15,7 +15,7 @@ import numpy as np
 from costmodel.schedules import one_f_one_b
 from costmodel.schedules.kind import FloatArray, Pass, Passes, Phase, Program, ScheduleKind
 from costmodel.schedules.passes import vee
-from costmodel.schedules.spread import busiest, simulate_spread
+from costmodel.schedules.spread import busiest, spread
 
 Step = tuple[Phase, int]
 
@@ -53,18 +53,6 @@ def _takes_all(num_stages: int, microbatches: int) -> None:
     del num_stages, microbatches
 
 
-def simulate(
-    forward_s: FloatArray,
-    backward_s: FloatArray,
-    p2p_forward_s: FloatArray,
-    p2p_backward_s: FloatArray,
-    microbatches: int,
-) -> tuple[float, FloatArray]:
-    """Makespan and ends of the stages, seconds, the two chunks of a stage being alike."""
-    passes, hops = (forward_s, backward_s), (p2p_forward_s, p2p_backward_s)
-    return simulate_spread(SCHEDULE, PROGRAM, passes, hops, microbatches)
-
-
 def closed_form(
     forward_s: FloatArray,
     backward_s: FloatArray,
@@ -97,7 +85,7 @@ PROGRAM = Program(chunks=2, routes=vee, order=order, refusal=_takes_all)
 
 SCHEDULE = ScheduleKind(
     name="zbv",
-    simulate=simulate,
+    simulate=spread(lambda: SCHEDULE, PROGRAM),
     lower_bound=busiest,
     closed_form=closed_form,
     in_flight=in_flight,
