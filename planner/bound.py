@@ -8,10 +8,10 @@ overhead. The pools share the layers so that all are done at the same time: a li
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import linprog
 
 from planner.arrays import FloatArray
 from planner.instance import Instance
+from planner.programs import least_share
 
 SLACK = 1e-9
 """Relative allowance for rounding; the bound is lowered by it."""
@@ -58,23 +58,4 @@ def work_bound(instance: Instance, pools: tuple[int, ...] | None = None) -> floa
         usable &= np.isin(np.arange(len(chips)), pools)
     if not usable.any():
         return float("inf")
-    distinct, counts = np.unique(cost[usable], axis=1, return_counts=True)
-    rows, kinds = distinct.shape
-    variables = rows * kinds
-    share = np.zeros((kinds, variables + 1))
-    load = np.zeros((rows, variables + 1))
-    for k in range(rows):
-        share[:, k * kinds : (k + 1) * kinds] = np.eye(kinds)
-        load[k, k * kinds : (k + 1) * kinds] = distinct[k]
-    load[:, -1] = -chips[usable]
-    goal = np.zeros(variables + 1)
-    goal[-1] = 1.0
-    answer = linprog(
-        goal,
-        A_ub=load,
-        b_ub=np.zeros(rows),
-        A_eq=share,
-        b_eq=counts * float(instance.batch),
-        bounds=(0, None),
-    )
-    return float(answer.fun or 0.0) * (1 - SLACK)
+    return least_share(cost[usable] * instance.batch, chips[usable]) * (1 - SLACK)

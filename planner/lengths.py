@@ -67,25 +67,35 @@ def _memory_caps(x: Arrays, choices: Choices, kept: IntArray, count: int) -> Int
 
 
 @nb.njit(cache=True, nogil=True)
-def _runs(x: Arrays, choices: Choices, memory: IntArray, count: int, tau: float) -> IntArray:
+def _in_time(x: Arrays, choices: Choices, count: int, tau: float) -> IntArray:
+    """Layers that a stage runs within tau under each mode, (2, D, M): the last stage, any other."""
+    D, M = choices.rows.shape
+    L = x.forward.shape[1] - 1
+    held = np.zeros((2, D, M), np.int64)
+    for d in range(D):
+        for v in range(M):
+            o = choices.rows[d, v]
+            if o >= 0:
+                each = (x.forward[o, L] + x.backward[o, L]) / count
+                last = tau - x.last_forward[o] - x.last_backward[o]
+                held[0, d, v] = int(last / each * (1 + 1e-9))
+                held[1, d, v] = int(tau / each * (1 + 1e-9))
+    return held
+
+
+@nb.njit(cache=True, nogil=True)
+def _runs(in_time: IntArray, memory: IntArray, deepest: int) -> IntArray:
     """[0, d, j]: layers of stages 1..j under degrees d; [1, d, j]: start of the run that j ends.
 
-    A run ends where a stage would hold nothing. Shape (2, D, P + 1).
+    A run ends where a stage would hold nothing. Shape (2, D, deepest + 1).
     """
-    D, M, P = memory.shape
-    L = x.forward.shape[1] - 1
-    runs = np.zeros((2, D, P), np.int64)
+    D, M, _ = memory.shape
+    runs = np.zeros((2, D, deepest + 1), np.int64)
     for d in range(D):
-        for j in range(1, P):
+        for j in range(1, deepest + 1):
             best = 0
             for v in range(M):
-                o = choices.rows[d, v]
-                if o >= 0 and memory[d, v, j] > best:
-                    left = tau
-                    if j == 1:
-                        left -= x.last_forward[o] + x.last_backward[o]
-                    each = (x.forward[o, L] + x.backward[o, L]) / count
-                    best = max(best, min(memory[d, v, j], int(left / each * (1 + 1e-9))))
+                best = max(best, min(memory[d, v, j], in_time[min(j - 1, 1), d, v]))
             runs[0, d, j] = runs[0, d, j - 1] + best
             runs[1, d, j] = j if best == 0 else runs[1, d, j - 1]
     return runs
@@ -93,7 +103,7 @@ def _runs(x: Arrays, choices: Choices, memory: IntArray, count: int, tau: float)
 
 @nb.njit(cache=True, nogil=True)
 def _most_layers(choices: Choices, runs: IntArray, taken: IntArray) -> IntArray:
-    """Most layers of j stages over all pools, (P + 1,); taken[k, j] = (degrees, stages) of pool k.
+    """Most layers of j stages over all pools; taken[k, j] = (degrees, stages) of pool k.
 
     Pools are visited from the last to the first; -1 where j stages cannot be had.
     """
@@ -142,15 +152,16 @@ def quickest(
     for step in range(MAX_STEPS):
         if microbatches * tau > best:
             break
-        runs = _runs(x, choices, memory, count, tau)
-        if (microbatches + _least_depth(runs[0], count) - 1) * tau > best:
+        reach = min(deepest - 1, _within(best, tau, microbatches, P - 1))
+        runs = _runs(_in_time(x, choices, count, tau), memory, reach)
+        if _least_depth(runs[0], count) > reach:
             tau *= STEP
             continue
         most = _most_layers(choices, runs, taken)
         depth = 0
-        while depth < deepest and most[depth] < count:
+        while depth <= reach and most[depth] < count:
             depth += 1
-        if depth < deepest:
+        if depth <= reach:
             deepest = depth
             times[step] = (microbatches + depth - 1) * tau
             best = min(best, times[step] * 1.1)
@@ -161,6 +172,14 @@ def quickest(
         tau *= STEP
     found = np.flatnonzero((times <= limit_s) & (times < np.inf))
     return times[found], chains[found]
+
+
+@nb.njit(cache=True, nogil=True)
+def _within(seconds: float, tau: float, microbatches: int, most: int) -> int:
+    """Most stages P <= most with ``(m + P - 1) tau <= seconds``."""
+    if seconds == np.inf:
+        return most
+    return min(most, int(seconds / tau * (1 + 1e-12)) - microbatches + 1)
 
 
 @nb.njit(cache=True, nogil=True)

@@ -8,10 +8,9 @@ exact m_t, at the first T on a ladder above the bracket at which the batch fits.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from ortools.sat.python import cp_model
-from scipy.optimize import linprog
 
 from costmodel.schedules.registry import schedule
 from planner.arrays import FloatArray, IntArray
@@ -26,6 +25,10 @@ from planner.instance import (
     template_samples,
     times,
 )
+from planner.programs import Packing
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
 
 LADDER = (1.0, 1.003, 1.01, 1.02, 1.04, 1.08, 1.15, 1.3)
 MAX_COLUMNS = 120
@@ -61,34 +64,28 @@ def column(instance: Instance, template: Template) -> Column:
     )
 
 
-def _relaxed(columns: tuple[Column, ...], chips: FloatArray, budget_s: float) -> FloatArray | None:
-    """Copies of each column in the relaxation; None when no column runs a micro-batch."""
-    gain = np.array(
-        [max(0.0, np.floor((budget_s - c.ramp_s) / c.period_s)) * c.samples for c in columns]
-    )
-    if not gain.any():
-        return None
-    answer = linprog(
-        -gain, A_ub=np.array([c.chips for c in columns]).T, b_ub=chips, bounds=(0, None)
-    )
-    copies: FloatArray = np.asarray(answer.x, dtype=np.float64)
-    return np.append(copies, -float(answer.fun or 0.0))
+def _gains(columns: tuple[Column, ...], budget_s: float) -> FloatArray:
+    """Sequences that a copy of each column runs within the budget."""
+    ramps, periods, samples = np.array([(c.ramp_s, c.period_s, c.samples) for c in columns]).T
+    return np.maximum(0.0, np.floor((budget_s - ramps) / periods)) * samples
 
 
-def _bracket(instance: Instance, columns: tuple[Column, ...]) -> tuple[float, FloatArray] | None:
+def _bracket(instance: Instance, columns: tuple[Column, ...]) -> tuple[float, FloatArray]:
     """Smallest budget at which the relaxation holds the batch, with its copies of each column."""
     chips = np.array(instance.chips, dtype=np.float64)
+    packing = Packing.of(np.array([c.chips for c in columns]), chips)
     fastest = min(c.ramp_s + instance.batch / c.samples * c.period_s for c in columns)
     low, high = 0.0, fastest
-    best = _relaxed(columns, chips, high)
+    best = packing.best(_gains(columns, high))[1]
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        copies = _relaxed(columns, chips, middle)
-        if copies is not None and copies[-1] >= instance.batch:
+        gains = _gains(columns, middle)
+        value, copies = packing.best(gains) if gains.any() else (0.0, best)
+        if value >= instance.batch:
             high, best = middle, copies
         else:
             low = middle
-    return None if best is None else (high, best[:-1])
+    return high, best
 
 
 def _promising(
@@ -109,6 +106,8 @@ def _copies(
     instance: Instance, columns: tuple[Column, ...], microbatches: list[int]
 ) -> list[int] | None:
     """Integer copies that hold the batch and use few pipeline shapes; None when there are none."""
+    from ortools.sat.python import cp_model  # a quarter of a second, and few searches come here
+
     model = cp_model.CpModel()
     most = [
         min(int(n) // int(c) for n, c in zip(instance.chips, col.chips, strict=True) if c > 0)
@@ -136,8 +135,10 @@ def _copies(
     return [int(solver.value(count)) for count in copies]
 
 
-def _weighted(variables: list[cp_model.IntVar], weights: list[int]) -> cp_model.LinearExpr:
+def _weighted(variables: "list[cp_model.IntVar]", weights: list[int]) -> "cp_model.LinearExpr":
     """``sum_k weights[k] variables[k]``."""
+    from ortools.sat.python import cp_model
+
     return cp_model.LinearExpr.weighted_sum(variables, weights)  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -171,10 +172,7 @@ def mix(instance: Instance, columns: tuple[Column, ...]) -> Draft | None:
     """The best layout over these columns by simulated pipeline time; None when none holds."""
     if not columns:
         return None
-    bracket = _bracket(instance, columns)
-    if bracket is None:
-        return None
-    budget, relaxed = bracket
+    budget, relaxed = _bracket(instance, columns)
     chosen = _promising(columns, budget, relaxed, np.array(instance.chips, dtype=np.float64))
     for factor in LADDER:
         limits = [instance.batch // c.samples for c in chosen]

@@ -58,8 +58,11 @@ def priced(problem: Problem, space: Space) -> Instance:
 def clipped(instance: Instance, problem: Problem, space: Space, target: Target) -> Instance:
     """The instance with the options of a smaller space; the target judges every layout.
 
-    Prices are those of ``instance``: its table is cut, not made anew.
+    Prices are those of ``instance``: its table is cut, not made anew. Where nothing is cut it is
+    the same object, so that what is known of it stays known.
     """
+    if space == instance.space and not target.rules:
+        return instance
 
     def score(layout: Layout) -> Score:
         allowed = target.allows(problem, layout)

@@ -7,12 +7,12 @@ stage's chips, whatever the rest of the layout does.
 """
 
 import numpy as np
-from scipy.optimize import linprog
 
 from costmodel.schedules.registry import schedule
 from planner.arrays import FloatArray, IntArray
 from planner.bound import SLACK, options_cost, work_bound
 from planner.instance import Instance, arrays
+from planner.programs import least_share
 from planner.values import Bound
 
 BISECTIONS = 12
@@ -74,30 +74,7 @@ def _chips_needed(instance: Instance, lost: FloatArray, seconds: float) -> float
     cost = np.array(
         [each[instance.table.pool_index == k].min(axis=0, initial=np.inf) for k in pools]
     )
-    return _least_share(cost * instance.batch, np.array(instance.chips, dtype=np.float64))
-
-
-def _least_share(cost: FloatArray, chips: FloatArray) -> float:
-    """``min x`` with ``sum_k z_kl = 1`` for every part and ``sum_l cost_kl z_kl <= chips_k x``.
-
-    Parts of equal cost are one variable. A part that no pool can do needs infinitely many.
-    """
-    distinct, counts = np.unique(cost, axis=1, return_counts=True)
-    able = np.isfinite(distinct)
-    if not able.any(axis=0).all():
-        return float("inf")
-    pool, kind = np.nonzero(able)
-    variables = len(pool)
-    load, share = np.zeros((len(chips), variables + 1)), np.zeros((len(counts), variables + 1))
-    load[pool, np.arange(variables)] = distinct[pool, kind]
-    load[:, -1] = -chips
-    share[kind, np.arange(variables)] = 1.0
-    goal = np.zeros(variables + 1)
-    goal[-1] = 1.0
-    answer = linprog(
-        goal, A_ub=load, b_ub=np.zeros(len(chips)), A_eq=share, b_eq=counts, bounds=(0, None)
-    )
-    return float(answer.fun or 0.0) if answer.success else 0.0
+    return least_share(cost * instance.batch, np.array(instance.chips, dtype=np.float64))
 
 
 def bound_for(instance: Instance, step_time_s: float, *, optimal: bool) -> Bound:

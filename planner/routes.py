@@ -33,9 +33,9 @@ class Route:
 def routes(instance: Instance, orders: Sequence[tuple[int, ...]], watch: Watch) -> list[Route]:
     """The chains over (some of) the pools of each order, quickest first.
 
-    Those that seem slower than ``WINDOW`` times the quickest are left out.
+    Those that seem slower than ``WINDOW`` times the quickest, or the best step known, are left out.
     """
-    limit_s = float("inf")
+    limit_s = WINDOW * watch.best_s
     found: dict[tuple[Parts, int], Route] = {}
     for samples in _sizes(instance):
         for order in () if found and watch.expired() else orders:

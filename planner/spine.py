@@ -33,6 +33,9 @@ from planner.wishes import NO_WISHES, Wishes
 BASELINES_S = 60.0
 """For baselines that search; each has limits of its own too."""
 
+KEPT_S, KEPT_SHARE = 0.5, 0.15
+"""Of the time limit, kept for what comes after the search: seconds, and the share at most."""
+
 
 def plan(  # noqa: PLR0913  the question of a user
     model: ModelGraph,
@@ -46,15 +49,17 @@ def plan(  # noqa: PLR0913  the question of a user
 ) -> Plan:
     """The fastest layout of the declared space that the search finds, as a plan.
 
-    time_limit_s ends the search (compiling its loops on their first use does not count); a plan
-    cut off by it says ``reproducible: false``, and has neither layout nor shortfall when no layout
-    was known by then. A model that fits nowhere gives a plan with status ``infeasible`` and its
-    shortfall. progress: called with the seconds spent and the step time at every improvement.
+    time_limit_s is for the plan with its bound and the usual baselines, so the search ends a little
+    before (compiling its loops on their first use does not count). A plan cut off by it says
+    ``reproducible: false``, and has neither layout nor shortfall when no layout was known by then.
+    A model that fits nowhere gives a plan with status ``infeasible`` and its shortfall. progress:
+    called with the seconds spent and the step time at every improvement.
     wishes: what else is asked. Raises InputError for what cannot be priced (an unknown number of
     a chip, an unknown target).
     """
     make_ready()
-    watch = Watch(limit_s=time_limit_s, progress=progress)
+    kept_s = min(KEPT_S, KEPT_SHARE * time_limit_s)
+    watch = Watch(limit_s=time_limit_s - kept_s, progress=progress)
     check_target(target)
     cluster.check_computes_in(job.precision)
     problem = Problem(model=model, cluster=cluster, job=job)

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 
 from costmodel.schedules.registry import schedule
@@ -24,6 +25,7 @@ CHUNK = 64
 """Layouts that are simulated together; the closed form decides which come first."""
 
 
+@lru_cache(maxsize=8)
 def best_uniform(instance: Instance) -> tuple[Draft, Score] | None:
     """The best layout with equal degrees and even layers on all chips; None when none fits.
 

@@ -106,6 +106,6 @@ Prove = Annotated[
 TimeLimit = Annotated[
     float,
     typer.Option(
-        "--time-limit", metavar="S", min=0.01, max=MAX_TIME_LIMIT_S, help="Seconds of search."
+        "--time-limit", metavar="S", min=0.01, max=MAX_TIME_LIMIT_S, help="Seconds until the plan."
     ),
 ]
