@@ -50,7 +50,8 @@ format: $(STAMP) ## let ruff repair what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## time the planner and the cost model
+bench: $(STAMP) ## time the planner on the frozen problems, and the cost model
+	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python -m pytest benchmarks -m "slow or not slow" --benchmark-only
 
 CASES ?= $(wildcard tests/accuracy/cases/*.jsonl)

@@ -13,8 +13,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import planner.search
+from benchmarks.clusters import JOBS, MODELS
+from benchmarks.sections import PAGE, markdown_table, write_section
 from costmodel.hardware.read import load_cluster
 from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
 from costmodel.model.read import load_model, read_config
@@ -28,20 +31,8 @@ from planner.pricing import priced
 from planner.space import declare
 from planner.watch import Watch
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- baselines: begin -->", "<!-- baselines: end -->"
-MODELS = ("llama3-70b", "llama3.1-405b", "mixtral-8x22b", "deepseek-v3")
+SECTION = "baselines"
 TARGETS = ("any", "flagscale", "megatron")
-JOBS = {
-    "hybrid-64": Job(global_batch_size=1024, sequence_length=4096),
-    "a100-v100-256": Job(global_batch_size=1024, sequence_length=4096, precision="fp16"),
-    "ascend910b-c500-1024": Job(global_batch_size=2048, sequence_length=4096),
-    "h100-a800-h20-1024": Job(global_batch_size=2048, sequence_length=4096),
-    "mixed-10240": Job(global_batch_size=4096, sequence_length=8192),
-    "mixed-102400": Job(global_batch_size=40960, sequence_length=8192),
-}
-"""Every bundled cluster with unlike pools."""
-
 BASELINES_S = 60.0
 
 
@@ -159,15 +150,14 @@ def holmes_text() -> str:
 def table(found: list[Row]) -> str:
     """Speed-ups over the best baseline; above 1 the plan is faster."""
     heads = ["cluster", "model", "best baseline", "s", *(f"`{t}`" for t in TARGETS)]
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    for r in found:
-        best = r.best_baseline
-        if best is None:
-            cells = ["none fits", "", *(_seconds(r.plans[t]) for t in TARGETS)]
-        else:
-            cells = [best[0], f"{best[1]:.4g}", *(_ratio(best[1], r.plans[t]) for t in TARGETS)]
-        lines.append(f"| {r.cluster} | {r.model} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return markdown_table(heads, [[r.cluster, r.model, *_cells(r)] for r in found])
+
+
+def _cells(r: Row) -> list[str]:
+    best = r.best_baseline
+    if best is None:
+        return ["none fits", "", *(_seconds(r.plans[t]) for t in TARGETS)]
+    return [best[0], f"{best[1]:.4g}", *(_ratio(best[1], r.plans[t]) for t in TARGETS)]
 
 
 def _seconds(step_s: float | None) -> str:
@@ -181,8 +171,7 @@ def _ratio(baseline_s: float, step_s: float | None) -> str:
 def page_text(found: list[Row], time_limit_s: float, holmes: str) -> str:
     """The section of the page."""
     repeat = f"python benchmarks/baselines.py --time-limit {time_limit_s:g}"
-    return f"""{BEGIN}
-## Against simpler planners
+    return f"""## Against simpler planners
 Speed-up of the plan over the *best* of the [baselines](search.md#baselines), whose step time is
 given in seconds, by the same evaluator (version {EVALUATOR_VERSION}), with {time_limit_s:g} s a
 plan. No baseline seeds a search here. Baselines may do what a framework cannot, such as one
@@ -197,18 +186,11 @@ Naive rank order: data-parallel groups span InfiniBand and RoCE, so that all tra
 goes through sockets over Ethernet.
 
 {holmes}
-{END}
 """
 
 
-def write(text: str, page: Path) -> None:
-    """The page with the section replaced, or added at its end."""
-    old = page.read_text(encoding="utf-8") if page.exists() else "# Benchmarks\n\n"
-    if BEGIN in old:
-        before, rest = old.split(BEGIN, 1)
-        page.write_text(before + text.rstrip("\n") + rest.split(END, 1)[1], encoding="utf-8")
-    else:
-        page.write_text(f"{old.rstrip()}\n\n{text}", encoding="utf-8")
+def _nothing(_: object) -> None:
+    """No uniform layout to begin with."""
 
 
 def main() -> int:
@@ -218,14 +200,15 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=sorted(JOBS))
     parser.add_argument("-o", "--output", type=Path, default=PAGE)
     given = parser.parse_args()
-    planner.search.best_uniform = lambda instance: None  # noqa: ARG005
+    without_uniform: Any = planner.search
+    without_uniform.best_uniform = _nothing
     make_ready()
     holmes, found = holmes_text(), list[Row]()
     print(holmes, flush=True)
     for each in rows(given.only or list(JOBS), given.time_limit):
         print(json.dumps(asdict(each)), flush=True)
         found.append(each)
-        write(page_text(found, given.time_limit, holmes), given.output)
+        write_section(SECTION, page_text(found, given.time_limit, holmes), given.output)
     slower = [
         (r.cluster, r.model, target)
         for r in found

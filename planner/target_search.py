@@ -99,11 +99,37 @@ def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch
 
 
 def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
-    """The search of one target's space."""
+    """The search of one target's space, and of that on a rounder part of an odd cluster."""
     instance = clipped(everything, problem, clip(everything.space, problem, target), target)
     found = _search(problem, instance, target, watch)
+    rounder = replace(instance, chips=tuple(rounded(chips) for chips in instance.chips))
+    if rounder.chips != instance.chips and not found.optimal and not watch.expired():
+        found = _joined(found, _search(problem, rounder, target, watch))
     return Outcome(
         target=target, instance=instance, found=found, best=_first_placed(problem, instance, found)
+    )
+
+
+SIGNIFICANT_BITS = 4
+
+
+def rounded(chips: int) -> int:
+    """The chips without the last few, so that their number has few significant bits.
+
+    Odd numbers have few divisors, and what they leave idle differs from one to the next; so a
+    search may miss on 1,032 chips what it finds on 1,024.
+    """
+    spare = max(0, chips.bit_length() - SIGNIFICANT_BITS)
+    return chips >> spare << spare
+
+
+def _joined(found: Found, part: Found) -> Found:
+    """What was found, and what was found on a part of the cluster."""
+    return replace(
+        found,
+        ranked=tuple(sorted((*found.ranked, *part.ranked), key=lambda s: s.rank)),
+        evaluated=found.evaluated + part.evaluated,
+        cut_off=found.cut_off or part.cut_off,
     )
 
 

@@ -12,9 +12,10 @@ from costmodel.model.read import load_model
 from costmodel.step import Evaluator
 from planner import Job, Plan, plan
 from planner.meshes import in_rank_order, meshes
+from planner.node_values import with_more
 from planner.pricing import clipped, priced
 from planner.space import clip
-from planner.target_search import outcome
+from planner.target_search import SIGNIFICANT_BITS, outcome, rounded
 from planner.targets.registry import target_called, targets
 from planner.watch import Watch
 from tests.planner.enumeration import layouts
@@ -169,3 +170,19 @@ def test_a_family_bounds_only_its_own_layouts() -> None:
     alike = len({pipeline.stages for pipeline in found.layout.pipelines}) == 1
     assert alike or found.bound.method in ("work", "ramp")
     assert found.bound.step_time_s <= found.step_time_s
+
+
+def test_odd_numbers_of_chips_lose_their_last_bits() -> None:
+    assert [rounded(n) for n in (8, 15, 17, 1024, 1032, 10240, 15360)] == [
+        *(8, 15, 16, 1024, 1024, 10240, 15360)
+    ]
+    assert all(rounded(n) > n * (1 - 2.0 ** (1 - SIGNIFICANT_BITS)) for n in range(1, 3000))
+
+
+def test_a_node_more_that_spoils_the_divisors_does_not_slow_the_plan() -> None:
+    model, now = load_model("llama3-8b"), load_cluster("a100-v100-256")
+    job = Job(global_batch_size=512, sequence_length=4096, precision="fp16")
+    before_s = plan(model, now, job, target="any", time_limit_s=60.0).step_time_s
+    more = with_more(now, now.pools[0], 1)
+
+    assert plan(model, more, job, target="any", time_limit_s=60.0).step_time_s <= before_s
