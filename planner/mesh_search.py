@@ -6,7 +6,7 @@ simulated, the best scored exactly, and layers moved between stages in all copie
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations
+from itertools import combinations, islice, permutations
 
 from costmodel.hardware.values import Cluster
 from planner.chains import by_room
@@ -26,8 +26,9 @@ SLACK = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How many layouts are scored exactly, and how many of them improved by moves."""
+    """How many sketches are dealt out, layouts scored exactly, and of these improved by moves."""
 
+    dealt: int = 4000
     scored: int = 40
     improved: int = 3
 
@@ -81,7 +82,7 @@ def search_meshes(
     even: layers are dealt evenly, as ``even_cuts`` says. depths: stages of a copy, if not any.
     """
     sketches = (m for m in meshes(instance, orders) if not depths or m.depth in depths)
-    drafts = _dealt(instance, sketches, watch, even=even)
+    drafts = _dealt(instance, islice(sketches, effort.dealt), watch, even=even)
     scored: list[Result] = []
     for draft in drafts[: effort.scored]:
         score = instance.evaluate(layout_of(instance, draft))
@@ -102,10 +103,10 @@ def _rank(result: Result) -> tuple[float, float]:
 def _dealt(
     instance: Instance, sketches: Iterable[Mesh], watch: Watch, *, even: bool
 ) -> list[Draft]:
-    """Drafts that seem to fit, the quickest pipelines first."""
+    """Drafts that seem to fit, the quickest pipelines first. sketches: the quickest first."""
     best_s = float("inf")
     found: list[tuple[float, int, Draft]] = []
-    for mesh in sorted(sketches, key=lambda mesh: mesh.quick_s):
+    for mesh in sketches:
         if mesh.quick_s > SLACK * best_s or (found and watch.expired()):
             break
         draft = _evenly(instance, mesh) if even else balanced_draft(instance, mesh)

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from heapq import heappop, heappush
+from itertools import accumulate, count, pairwise
 
 import numpy as np
 
@@ -66,11 +67,36 @@ def shared_options(instance: Instance) -> list[dict[int, int]]:
 
 
 def meshes(instance: Instance, orders: Sequence[tuple[int, ...]]) -> Iterator[Mesh]:
-    """Meshes over the pools of each order, under every option that all of them offer."""
-    for rows in shared_options(instance):
+    """Meshes over the pools of each order, under every option that all of them offer.
+
+    The quickest first; those of an order and option are made when nothing quicker is left.
+    """
+    made: list[tuple[float, int, Mesh]] = []
+    number = count()
+    for least_s, order, rows in sorted(_kinds(instance, orders)):
+        while made and made[0][0] <= least_s:
+            yield heappop(made)[-1]
+        for mesh in _meshes_of(instance, order, rows):
+            heappush(made, (mesh.quick_s, next(number), mesh))
+    while made:
+        yield heappop(made)[-1]
+
+
+def _kinds(
+    instance: Instance, orders: Sequence[tuple[int, ...]]
+) -> Iterator[tuple[float, tuple[int, ...], Rows]]:
+    """Orders with the rows of an option, and seconds that none of their meshes is below."""
+    for shared in shared_options(instance):
+        work = {k: work_seconds(instance)[row] for k, row in shared.items()}
+        groups = {
+            k: instance.chips[k] // instance.table.num_chips[row] for k, row in shared.items()
+        }
+        samples = int(instance.table.samples[next(iter(shared.values()))])
         for order in orders:
-            if all(k in rows for k in order):
-                yield from _meshes_of(instance, order, tuple(rows[k] for k in order))
+            if all(k in shared for k in order):
+                speed = sum(float(groups[k]) / work[k] for k in order)
+                least_s = instance.batch / samples / speed * (1 - 1e-9) if speed else float("inf")
+                yield least_s, order, tuple(shared[k] for k in order)
 
 
 def _meshes_of(instance: Instance, order: tuple[int, ...], rows: Rows) -> Iterator[Mesh]:

@@ -216,7 +216,7 @@ def _whole(instance: Instance, watch: Watch, shape: Shape) -> Found:
     )
 
 
-BRIEF = Effort(scored=24, improved=1)
+BRIEF = Effort(dealt=800, scored=24, improved=1)
 
 
 def _meshes(
