@@ -87,11 +87,11 @@ def best_of_pool(instance: Instance, pool: int, samples: int, limit: int) -> tup
 
 
 def slowest_pool(instance: Instance) -> int:
-    """The pool whose best option needs most chip-seconds per layer and sequence."""
+    """The pool whose best option needs most chip-seconds per layer and sequence; 0 if none has."""
     rates: dict[int, float] = {}
     for d in degrees(instance):
         rates[d.pool] = min(d.rate, rates.get(d.pool, float("inf")))
-    return max(rates, key=lambda pool: (rates[pool], pool))
+    return max(rates, key=lambda pool: (rates[pool], pool), default=0)
 
 
 def sample_sizes(instance: Instance) -> tuple[int, ...]:

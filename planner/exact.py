@@ -7,9 +7,10 @@ partial layout whose remaining chips cannot take the remaining sequences has no 
 than T. When the search ends, the incumbent is the optimum of the space.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -28,9 +29,11 @@ from planner.instance import (
     template_samples,
 )
 
-MAX_TEMPLATES = 5_000
+MAX_TEMPLATES = 50_000
 MAX_NODES = 100_000
-MAX_PROSPECTS = 100_000
+MAX_PROSPECTS = 400_000
+MAX_STATES = 5_000_000
+"""Vectors of chips times kinds of templates, for the knapsack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +129,7 @@ class _Search:
     most: dict[tuple[int, ...], int]
     best: Draft | None
     best_s: float
+    expired: Callable[[], bool]
     nodes: int = 0
     evaluated: int = 0
     chosen: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -136,7 +140,7 @@ class _Search:
         able: templates that may come next, the last one first with at most ``top`` micro-batches.
         """
         self.nodes += 1
-        if self.nodes > MAX_NODES:
+        if self.nodes > MAX_NODES or self.expired():
             raise _TooManyError
         if sequences == 0:
             self._leaf()
@@ -178,13 +182,48 @@ def _within(need: tuple[int, ...], left: tuple[int, ...]) -> bool:
     return all(c <= n for c, n in zip(need, left, strict=True))
 
 
-def _knapsack(
-    instance: Instance, chips: list[tuple[int, ...]], gains: list[int]
-) -> dict[tuple[int, ...], int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Able:
+    """A template that may be part of a layout within the budget; limit: its most micro-batches."""
+
+    template: Template
+    chips: tuple[int, ...]
+    samples: int
+    limit: int
+
+
+def _able(
+    instance: Instance, templates: Sequence[Template], budget_s: float, expired: Callable[[], bool]
+) -> list[_Able]:
+    """Templates beside which the other chips can run the rest of the batch in time."""
+    found: list[_Able] = []
+    for t in sorted(templates, key=lambda t: (t.rows, t.cuts)):
+        if expired():
+            raise _TooManyError
+        size = template_samples(instance, t)
+        limit = largest_microbatches(instance, t, budget_s, instance.batch // size)
+        if limit > 0:
+            chips = tuple(template_chips(instance, t).tolist())
+            found.append(_Able(template=t, chips=chips, samples=size, limit=limit))
+    before = -1
+    while len(found) != before:
+        before, most = len(found), _knapsack(instance, found)
+        found = [a for a in found if _enough(instance, a, most)]
+    return found
+
+
+def _enough(instance: Instance, able: _Able, most: Mapping[tuple[int, ...], int]) -> bool:
+    rest = tuple(n - c for n, c in zip(instance.chips, able.chips, strict=True))
+    return able.limit * able.samples + most[rest] >= instance.batch
+
+
+def _knapsack(instance: Instance, able: Sequence[_Able]) -> dict[tuple[int, ...], int]:
     """Most sequences within every vector of chips."""
     best_gain: dict[tuple[int, ...], int] = {}
-    for need, gain in zip(chips, gains, strict=True):
-        best_gain[need] = max(gain, best_gain.get(need, 0))
+    for a in able:
+        best_gain[a.chips] = max(a.limit * a.samples, best_gain.get(a.chips, 0))
+    if prod(n + 1 for n in instance.chips) * len(best_gain) > MAX_STATES:
+        raise _TooManyError
     most: dict[tuple[int, ...], int] = {}
     for state in product(*(range(n + 1) for n in instance.chips)):
         value = 0
@@ -196,12 +235,17 @@ def _knapsack(
     return most
 
 
-def prove(instance: Instance, incumbent: Draft | None, incumbent_s: float) -> Proof:
+def prove(
+    instance: Instance,
+    incumbent: Draft | None,
+    incumbent_s: float,
+    expired: Callable[[], bool] = lambda: False,
+) -> Proof:
     """Searches the whole space for a layout faster than the incumbent.
 
     ``complete`` is true when the answer is the optimum of the space; when the problem is too
-    large, or its schedule runs weight gradients apart, which the quick simulation does not know,
-    the incumbent comes back with ``complete`` false.
+    large, when the time is over, or when its schedule runs weight gradients apart, which the quick
+    simulation does not know, the incumbent comes back with ``complete`` false.
     """
     unproved = Proof(draft=incumbent, step_time_s=incumbent_s, complete=False, evaluated=0)
     if schedule(instance.space.schedules[0]).program is not None:
@@ -209,29 +253,23 @@ def prove(instance: Instance, incumbent: Draft | None, incumbent_s: float) -> Pr
     templates = all_templates(instance, incumbent_s)
     if templates is None:
         return unproved
-    budget = incumbent_s - instance.floor
-    limits = {
-        t: largest_microbatches(
-            instance, t, budget, instance.batch // template_samples(instance, t)
-        )
-        for t in templates
-    }
-    order = sorted((t for t in templates if limits[t] > 0), key=lambda t: (t.rows, t.cuts))
-    chips = [tuple(template_chips(instance, t).tolist()) for t in order]
-    samples = [template_samples(instance, t) for t in order]
-    gains = [limits[t] * s for t, s in zip(order, samples, strict=True)]
+    try:
+        able = _able(instance, templates, incumbent_s - instance.floor, expired)
+    except _TooManyError:
+        return unproved
     state = _Search(
         instance=instance,
-        templates=order,
-        chips=chips,
-        samples=samples,
-        limits=[limits[t] for t in order],
-        most=_knapsack(instance, chips, gains),
+        templates=[a.template for a in able],
+        chips=[a.chips for a in able],
+        samples=[a.samples for a in able],
+        limits=[a.limit for a in able],
+        most=_knapsack(instance, able),
         best=incumbent,
         best_s=incumbent_s,
+        expired=expired,
     )
     try:
-        state.run(tuple(instance.chips), instance.batch, list(range(len(order))), instance.batch)
+        state.run(tuple(instance.chips), instance.batch, list(range(len(able))), instance.batch)
     except _TooManyError:
         return Proof(
             draft=state.best, step_time_s=state.best_s, complete=False, evaluated=state.evaluated

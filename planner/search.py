@@ -14,6 +14,9 @@ from planner.watch import Watch
 UNIFORM = "uniform"
 IMPROVEMENT = "improvement"
 IMPROVED = 3
+PROOF_S = 1.0
+"""Seconds that the enumeration of a small problem gets even when the time is over."""
+
 FAMILIES = (
     (("chain", chains),),
     (("mix", mixed_layouts), ("chain", subset_chains)),
@@ -150,10 +153,12 @@ def _polish(
 def _proved(instance: Instance, found: Found, watch: Watch) -> Found:
     """The result after the enumeration of a small problem; unchanged when it is too large."""
     best = found.best
+    clock = Watch(limit_s=max(PROOF_S, watch.limit_s - watch.elapsed_s))
     proof = prove(
         instance,
         best.draft if best else None,
         best.score.step_time_s if best else float("inf"),
+        clock.expired,
     )
     ranked = found.ranked
     if proof.draft is not None and (best is None or proof.draft != best.draft):
@@ -165,5 +170,5 @@ def _proved(instance: Instance, found: Found, watch: Watch) -> Found:
         ranked=ranked,
         evaluated=found.evaluated + proof.evaluated,
         optimal=proof.complete,
-        cut_off=found.cut_off and not proof.complete,
+        cut_off=(found.cut_off or clock.expired()) and not proof.complete,
     )

@@ -65,7 +65,7 @@ def plan(  # noqa: PLR0913  the question of a user
     problem = Problem(model=model, cluster=cluster, job=job)
     space = declare(model, cluster, job, target=ANY, evaluator=EVALUATOR_VERSION)
     everything = priced(problem, space)
-    tried = proved(outcomes(problem, everything, target, watch, wishes.pins))
+    tried = proved(outcomes(problem, everything, target, watch, wishes.pins), watch)
     if chosen(tried).best is None:
         return _infeasible(problem, tried, watch)
     found = _explained(problem, tried, watch, wishes.prove_s)

@@ -20,7 +20,7 @@ from planner.mesh_search import (
 from planner.pins import NO_PINS, Pins, pinned
 from planner.placement import place
 from planner.pricing import clipped, with_options
-from planner.search import Found, Scored, search
+from planner.search import PROOF_S, Found, Scored, search
 from planner.space import clip
 from planner.targets.registry import ANY, LAUNCHABLE, maintained_targets, target_called
 from planner.targets.target import Shape, Target
@@ -268,12 +268,13 @@ def chosen(tried: list[Outcome]) -> Outcome:
     return min(launchable, key=lambda o: (o.step_time_s, o.target.label))
 
 
-def proved(tried: list[Outcome]) -> list[Outcome]:
+def proved(tried: list[Outcome], watch: Watch) -> list[Outcome]:
     """The outcomes with the chosen one after an enumeration of its space, where that is small."""
     best = chosen(tried)
     if best.best is None or best.found.optimal:
         return tried
-    proof = prove(best.instance, best.best.draft, best.step_time_s)
+    clock = Watch(limit_s=max(PROOF_S, watch.limit_s - watch.elapsed_s))
+    proof = prove(best.instance, best.best.draft, best.step_time_s, clock.expired)
     if not proof.complete or proof.draft is None:
         return tried
     score = best.instance.evaluate(layout_of(best.instance, proof.draft))
