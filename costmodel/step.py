@@ -32,7 +32,7 @@ from costmodel.stage.costs import stage_table
 from costmodel.stage.in_flight import most_counts
 from costmodel.stage.table import FloatArray, StageTable
 
-EVALUATOR_VERSION = "9"
+EVALUATOR_VERSION = "10"
 """Changes whenever the same layout would get another step time."""
 
 __all__ = ["EVALUATOR_VERSION", "Evaluator", "Problem", "evaluate"]

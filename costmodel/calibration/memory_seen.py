@@ -11,7 +11,7 @@ from costmodel.calibration.convention import FIRST_RANK, LAST_RANK, Convention
 from costmodel.calibration.prepare import Prepared
 from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory
 
-HOST_BOUND = 2.0**0.25
+HOST_BOUND = 2.0**0.5
 """Forward time over the host's where the device's is as long (``block_costs.at_least``)."""
 
 

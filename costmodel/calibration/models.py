@@ -55,12 +55,35 @@ def model_of(reading: Reading) -> ModelGraph:
     vocab = _vocab(reading)
     graph = Stack(
         prologue=(embedding_block(hidden, vocab, positions=positions),),
-        layers=[blocks[is_sparse] for is_sparse in sparse],
+        layers=_alternating(blocks, sparse, name),
         epilogue=(head_block(hidden, vocab, norm),),
         ties=(TIED_HEAD,) if _tied(reading, name) else (),
         max_sequence_length=model.size("seq"),
     ).graph(Config({}, name=model.word("name")), "stated")
     return as_run(graph, reading.convention, recompute_attention=_recomputes_attention(case))
+
+
+EVERY_OTHER_LAYER = ("gpt-oss",)
+"""Models whose window holds for every other layer, from the first on (``layer_types`` of
+https://huggingface.co/openai/gpt-oss-120b/blob/main/config.json); the others attend to all."""
+
+
+def _alternating(blocks: Mapping[bool, Block], sparse: list[bool], name: str) -> list[Block]:
+    layers = [blocks[is_sparse] for is_sparse in sparse]
+    if not any(model in name for model in EVERY_OTHER_LAYER):
+        return layers
+    full = {block.name: _attending_to_all(block) for block in blocks.values()}
+    return [full[block.name] if i % 2 else block for i, block in enumerate(layers)]
+
+
+def _attending_to_all(block: Block) -> Block:
+    ops = tuple(
+        replace(op, attributes=MappingProxyType({**op.attributes, "window": 0}))
+        if op.kind == "attention"
+        else op
+        for op in block.ops
+    )
+    return replace(block, name=f"{block.name}_full", ops=ops)
 
 
 def _gated(reading: Reading) -> bool:

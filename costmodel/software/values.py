@@ -46,7 +46,8 @@ class Efficiency:
     head_bytes_per_logit: memory traffic of the cross entropy.
     expert_permute: traffic of sorting tokens by expert and back, over 8 bytes x top-k x hidden.
     host_op_s: host time to launch one op of a block in a forward; host_backward: its backward
-        over that; host_expert_ops: ops that a layer of experts counts as.
+        over that; host_expert_ops: ops that a layer of experts counts as; host_collective_ops: ops
+        that launching one collective of a tp group counts as.
     tp_exposed, ep_exposed: share of that communication not hidden behind compute.
     cp_hidden_attention_share: share of attention time that can hide context-parallel traffic;
         cp_exposed_always: share of that traffic never hidden.
@@ -89,6 +90,7 @@ class Efficiency:
     host_op_s: float
     host_backward: float
     host_expert_ops: float
+    host_collective_ops: float
     tp_exposed: float
     ep_exposed: float
     cp_hidden_attention_share: float
