@@ -12,6 +12,7 @@ from planner.instance import Draft, Instance, Score, layout_of, shapes_of
 from planner.mesh_search import (
     THOROUGH,
     Effort,
+    Result,
     pinned_orders,
     pool_orders,
     search_meshes,
@@ -86,8 +87,8 @@ def _by_promise() -> list[Target]:
 MESH_SHARE, CHAIN_SHARE = 0.2, 0.7
 """Of the time that is left, for one of the targets behind ``launchable``."""
 
-CHAINS_BESIDE = 0.25
-"""Of all time, for chains of meshes beside the search of a space without a shape."""
+SEARCH_SHARE = 0.75
+"""Of all time, for the search of a space without a shape; the rest is for usual parts of it."""
 
 
 def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
@@ -188,32 +189,34 @@ def _by_tp(instance: Instance, watch: Watch, shape: Shape) -> Found:
 
 
 def _whole(instance: Instance, watch: Watch, shape: Shape) -> Found:
-    """The search of a space without a shape, beside those of its most usual parts.
+    """The search of a space without a shape, and those of its most usual parts.
 
     Meshes may share a stage between pools, which neither chains nor mixes do; chains of meshes
     have copies that run equal batches.
     """
-    pools = tuple(range(len(instance.chips)))
-    share = Watch(limit_s=MESH_SHARE * watch.limit_s)
-    orders = _orders(instance, pools, shape)
-    usual = _meshes(instance, orders, share, shape, BRIEF)
-    limit = instance.space.template_limit
-    within = [(draft, score) for draft, score in usual if shapes_of(draft) <= limit][:1]
-    within += search_chain_meshes(instance, Watch(limit_s=CHAINS_BESIDE * watch.limit_s), shape)[:1]
-    for _, score in within:
-        watch.saw(score.step_time_s)
-    found = search(instance, watch)
+    share = replace(watch, limit_s=watch.elapsed_s + MESH_SHARE * watch.limit_s)
+    orders = _orders(instance, tuple(range(len(instance.chips))), shape)
+    usual = _within(instance, _meshes(instance, orders, share, shape, BRIEF))
+    found = search(instance, replace(watch, limit_s=SEARCH_SHARE * watch.limit_s))
+    if not found.optimal and not watch.expired():
+        usual += _within(instance, search_chain_meshes(instance, watch, shape))
     free = replace(instance, largest_zero=3)
-    polished = [improve(free, draft, score, watch)[:2] for draft, score in within if _fits(score)]
-    added = _found([*within, *polished], MESH, watch)
+    polished = [improve(free, draft, score, watch)[:2] for draft, score in usual if _fits(score)]
+    added = _found([*usual, *polished], MESH, watch)
     ranked = sorted((*found.ranked, *added.ranked), key=lambda s: s.rank)
-    optimal = found.optimal and ranked[0].rank >= found.ranked[0].rank
     return replace(
         found,
         ranked=tuple(ranked),
-        evaluated=found.evaluated + len(usual) + len(added.ranked),
-        optimal=optimal,
+        evaluated=found.evaluated + len(added.ranked),
+        optimal=found.optimal and ranked[0].rank >= found.ranked[0].rank,
+        cut_off=not found.optimal and (found.cut_off or added.cut_off),
     )
+
+
+def _within(instance: Instance, results: Iterable[tuple[Draft, Score]]) -> list[Result]:
+    """The best layout with no more shapes than the space allows."""
+    limit = instance.space.template_limit
+    return [result for result in results if shapes_of(result[0]) <= limit][:1]
 
 
 BRIEF = Effort(dealt=800, scored=24, improved=1)
