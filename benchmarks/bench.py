@@ -1,11 +1,11 @@
 """The frozen problems: seconds to a plan, peak memory, seconds to a proof, gap.
 
-    python benchmarks/bench.py [NAME...] [--runs 5] [--proofs 5] [-o FILE]
+    python benchmarks/bench.py [NAME...] [--runs 5] [--proofs 5]
 
 Every run is a process of its own: its first plan is cold (from the start of the process, compiled
 loops kept from an earlier run), its second is warm, and the proof of the first few runs goes on
-from there. Medians of all problems go to the table between the markers in docs/benchmarks.md,
-those of named ones to FILE, if given.
+from there. Medians are kept in docs/benchmarks/problems.json, so that a line can be measured anew;
+the table between the markers in docs/benchmarks.md is made of them.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from planner.space import declare
 from planner.values import Bound, Plan
 
 SECTION = "problems"
+FINDINGS = PAGE.parent / "benchmarks" / "problems.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,16 @@ class Measured:
     certificate_s: float
     bound_s: float
     gap: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Medians of a problem, of how many runs and proofs, and by which evaluator."""
+
+    medians: Measured
+    runs: int
+    proofs: int
+    evaluator: str
 
 
 def measure(name: str, started: float, *, proved: bool) -> Measured:
@@ -111,9 +123,9 @@ def medians(runs: list[Measured], proofs: int) -> Measured:
     )
 
 
-def cells(name: str, found: Measured) -> list[str]:
+def cells(name: str, line: Line) -> list[str]:
     """A line of the table, aims in brackets."""
-    given = frozen(name)
+    given, found = frozen(name), line.medians
     aim = given.aim
     return [
         f"`{given.target}`: {given.title}",
@@ -124,6 +136,8 @@ def cells(name: str, found: Measured) -> list[str]:
         f"{found.step_time_s:.4g}",
         f"{found.certificate_s:.1f} ({aim.certificate_s:g})",
         f"{100 * found.gap:.1f} ({100 * aim.gap:g})",
+        f"{line.runs}, {line.proofs}",
+        line.evaluator,
     ]
 
 
@@ -136,23 +150,44 @@ HEADS = [
     "step s",
     "proof ends after s",
     "gap %",
+    "runs, proofs",
+    "evaluator",
 ]
 
 
-def text(found: dict[str, Measured], runs: int, proofs: int) -> str:
+def text(found: Mapping[str, Line]) -> str:
     """The section of the page."""
+    rows = [cells(name, found[name]) for name in problem_names() if name in found]
     return f"""## Frozen problems
-Medians of {runs} runs, of proofs {proofs}, by evaluator {EVALUATOR_VERSION}; aims in brackets.
-Model, cluster, job and space of each are files in
+Medians; aims in brackets. Model, cluster, job and space of each are files in
 [`benchmarks/problems/`](../benchmarks/problems). *Within 1 %*: seconds of a warm search until it
 knew a plan within 1 % of its final one. *Cold*: from the start of the process to the plan, with
 compiled loops kept from an earlier run. *Warm*: the second plan of a process. A search that ends
 near its limit (5, 20 or 10 s for `megatron`, `flagscale` and `any`) was cut off by it. `megatron`
-and `flagscale` prove while they search; for `any` the proof goes on after the plan.
-Repeat with `make bench`.
+and `flagscale` prove while they search; for `any` the proof goes on after the plan. On two shared
+cores of a busy machine. Repeat with `make bench`, or `python benchmarks/bench.py NAME`.
 
-{markdown_table(HEADS, [cells(name, each) for name, each in found.items()])}
+{markdown_table(HEADS, rows)}
 """
+
+
+def kept(path: Path) -> dict[str, Line]:
+    """The lines of a file, none if there is no such file."""
+    if not path.exists():
+        return {}
+    document = json.loads(path.read_text(encoding="utf-8"))
+    return {name: _line(**line) for name, line in document.items()}
+
+
+def _line(*, medians: dict[str, float], runs: int, proofs: int, evaluator: str) -> Line:
+    return Line(medians=Measured(**medians), runs=runs, proofs=proofs, evaluator=evaluator)
+
+
+def keep(lines: Mapping[str, Line], path: Path) -> None:
+    """Writes the lines in the order of their problems."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {name: asdict(lines[name]) for name in problem_names() if name in lines}
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -162,22 +197,28 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--proofs", type=int, default=5)
     parser.add_argument("--worker", type=float, help=argparse.SUPPRESS)
-    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("-o", "--output", type=Path, default=PAGE)
+    parser.add_argument("--findings", type=Path, default=FINDINGS)
     given = parser.parse_args()
     if given.worker:
         one = measure(given.names[0], given.worker, proved=given.proofs > 0)
         print(json.dumps(asdict(one)))
         return 0
-    found: dict[str, Measured] = {}
     proofs = min(given.runs, given.proofs)
-    page = given.output or (None if given.names else PAGE)
     for name in given.names or problem_names():
         if changes := frozen(name).changes():
             print(f"{name}: the space is no longer the frozen one: {', '.join(changes)}")
-        found[name] = medians([run(name, proved=k < proofs) for k in range(given.runs)], proofs)
-        print(name, json.dumps(asdict(found[name])), flush=True)
-        if page is not None:
-            write_section(SECTION, text(found, given.runs, proofs), page)
+        runs = [run(name, proved=k < proofs) for k in range(given.runs)]
+        line = Line(
+            medians=medians(runs, proofs),
+            runs=given.runs,
+            proofs=proofs,
+            evaluator=EVALUATOR_VERSION,
+        )
+        print(name, json.dumps(asdict(line)), flush=True)
+        lines = {**kept(given.findings), name: line}
+        keep(lines, given.findings)
+        write_section(SECTION, text(lines), given.output)
     return 0
 
 
