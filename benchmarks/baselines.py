@@ -1,8 +1,8 @@
 """Plans against simpler planners: every mixed cluster with four models, and Holmes's own setting.
 
-Writes the table between its markers in docs/benchmarks.md:
+Writes the table between its markers in docs/benchmarks.md, and a short one in README.md:
 
-    python benchmarks/baselines.py [--time-limit S] [--only CLUSTER] [-o FILE]
+    python benchmarks/baselines.py [--time-limit S] [--only CLUSTER] [-o FILE] [--readme FILE]
 
 The search normally starts from the uniform layout; here it does not, so that no baseline seeds it.
 """
@@ -31,7 +31,8 @@ from planner.pricing import priced
 from planner.space import declare
 from planner.watch import Watch
 
-SECTION = "baselines"
+SECTION, SUMMARY = "baselines", "speed-ups"
+README = PAGE.parent.parent / "README.md"
 TARGETS = ("any", "flagscale", "megatron")
 BASELINES_S = 60.0
 
@@ -160,6 +161,26 @@ def _cells(r: Row) -> list[str]:
     return [best[0], f"{best[1]:.4g}", *(_ratio(best[1], r.plans[t]) for t in TARGETS)]
 
 
+def summary(found: list[Row]) -> str:
+    """The least and the greatest speed-up of every cluster, for the front page."""
+    every: dict[str, list[Row]] = {}
+    for r in found:
+        if r.best_baseline is not None:
+            every.setdefault(r.cluster, []).append(r)
+    rows = [[name, *(_range(own, target) for target in TARGETS)] for name, own in every.items()]
+    return markdown_table(["cluster", *(f"`{t}`" for t in TARGETS)], rows)
+
+
+def _range(found: list[Row], target: str) -> str:
+    """Over the models for which both the target and a baseline have a plan."""
+    speedups = [
+        r.best_baseline[1] / step_s
+        for r in found
+        if r.best_baseline is not None and (step_s := r.plans[target]) is not None
+    ]
+    return f"{min(speedups):.2f} to {max(speedups):.2f}" if speedups else "does not fit"
+
+
 def _seconds(step_s: float | None) -> str:
     return "does not fit" if step_s is None else f"{step_s:.4g} s"
 
@@ -199,6 +220,7 @@ def main() -> int:
     parser.add_argument("--time-limit", type=float, default=10.0)
     parser.add_argument("--only", action="append", choices=sorted(JOBS))
     parser.add_argument("-o", "--output", type=Path, default=PAGE)
+    parser.add_argument("--readme", type=Path, default=README)
     given = parser.parse_args()
     without_uniform: Any = planner.search
     without_uniform.best_uniform = _nothing
@@ -209,6 +231,7 @@ def main() -> int:
         print(json.dumps(asdict(each)), flush=True)
         found.append(each)
         write_section(SECTION, page_text(found, given.time_limit, holmes), given.output)
+    write_section(SUMMARY, summary(found), given.readme)
     slower = [
         (r.cluster, r.model, target)
         for r in found
