@@ -126,7 +126,7 @@ def medians(runs: list[Measured], proofs: int) -> Measured:
 def cells(name: str, line: Line) -> list[str]:
     """A line of the table, aims in brackets."""
     given, found = frozen(name), line.medians
-    aim = given.aim
+    aim, proved = given.aim, line.proofs > 0 or given.prove_s == 0
     return [
         f"`{given.target}`: {given.title}",
         f"{found.within_1pct_s:.2f} ({aim.within_1pct_s:g})",
@@ -134,7 +134,7 @@ def cells(name: str, line: Line) -> list[str]:
         f"{found.warm_s:.1f}",
         f"{found.peak_bytes / 1e6:.0f}",
         f"{found.step_time_s:.4g}",
-        f"{found.certificate_s:.1f} ({aim.certificate_s:g})",
+        f"{found.certificate_s:.1f} ({aim.certificate_s:g})" if proved else "not run",
         f"{100 * found.gap:.1f} ({100 * aim.gap:g})",
         f"{line.runs}, {line.proofs}",
         line.evaluator,
@@ -164,8 +164,9 @@ Medians; aims in brackets. Model, cluster, job and space of each are files in
 knew a plan within 1 % of its final one. *Cold*: from the start of the process to the plan, with
 compiled loops kept from an earlier run. *Warm*: the second plan of a process. A search that ends
 near its limit (5, 20 or 10 s for `megatron`, `flagscale` and `any`) was cut off by it. `megatron`
-and `flagscale` prove while they search; for `any` the proof goes on after the plan. On two shared
-cores of a busy machine. Repeat with `make bench`, or `python benchmarks/bench.py NAME`.
+and `flagscale` prove while they search; for `any` the proof goes on after the plan, and where it
+was not run the gap is that of the bound which comes with every plan. On two shared cores of a busy
+machine. Repeat with `make bench`, or `python benchmarks/bench.py NAME`.
 
 {markdown_table(HEADS, rows)}
 """
