@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costmodel.efficiency import Efficiency
+from costmodel.job import Job
 from costmodel.memory import Shards
 
 FloatArray = NDArray[np.float64]
@@ -77,7 +78,36 @@ def optimizer_s(
     held: dense and expert parameters on the chip before ZeRO, which shards their update from
     stage 1 on.
     """
+    updated = _updated(held, shards, zero, efficiency)
+    return efficiency.optimizer_bytes_per_parameter * updated / bytes_per_s
+
+
+def host_optimizer_s(
+    held: tuple[FloatArray, FloatArray],
+    shards: Shards,
+    zero: IntArray,
+    backward_s: FloatArray,
+    job: Job,
+    efficiency: Efficiency,
+) -> FloatArray:
+    """Update of the chip's share where its optimizer's state is in the host's memory.
+
+    ``max(0, g n / H - 0.8 B) + 34 n / M + w n / H`` for n parameters: gradients (g bytes) go down
+    under the last micro-batch's backward B, the host's memory bounds the update at M bytes/s, and
+    weights (w bytes) come back (Ren et al., ZeRO-Offload, arXiv 2101.06840, section 4).
+    """
+    updated = _updated(held, shards, zero, efficiency)
+    per_copy = updated / efficiency.host_copy_bytes_per_s
+    down_s = job.gradient_bytes * per_copy - efficiency.sync_overlap * backward_s
+    up_s = job.weight_bytes * per_copy
+    bytes_moved = efficiency.optimizer_bytes_per_parameter * updated
+    return np.maximum(0.0, down_s) + bytes_moved / efficiency.host_update_bytes_per_s + up_s
+
+
+def _updated(
+    held: tuple[FloatArray, FloatArray], shards: Shards, zero: IntArray, efficiency: Efficiency
+) -> FloatArray:
+    """Parameters whose update is the chip's."""
     ranks = shards.dense, shards.expert
     own = [part / np.where(zero >= 1, n, 1.0) for part, n in zip(held, ranks, strict=True)]
-    updated = efficiency.trained_share * (own[0] + own[1])
-    return efficiency.optimizer_bytes_per_parameter * updated / bytes_per_s
+    return efficiency.trained_share * (own[0] + own[1])

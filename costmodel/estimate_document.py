@@ -6,6 +6,7 @@ from costmodel.estimation import Estimate
 from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory, StageTime
 from costmodel.hardware.assumptions import CLASS_DEFAULT
 from costmodel.layout.fitting import Change
+from costmodel.layout.values import NO_OFFLOAD
 from costmodel.software.intervals import interval
 
 Document = dict[str, object]
@@ -93,6 +94,7 @@ def plan_stage_document(evaluated: StageEvaluation) -> Document:
         "mtp": stage.mtp,
         **{name: getattr(option, name) for name in DEGREES},
         "recompute": {"mode": option.recompute},
+        **({"offload": option.offload} if option.offload != NO_OFFLOAD else {}),
         "forward_s": evaluated.time.forward_s,
         "backward_s": evaluated.time.backward_s,
         "in_flight": evaluated.in_flight,

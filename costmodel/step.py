@@ -11,8 +11,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from costmodel.after_backward import Sync, exposed_sync_s, optimizer_s, pieces_s, reached_sync
+from costmodel.after_backward import (
+    Sync,
+    exposed_sync_s,
+    host_optimizer_s,
+    optimizer_s,
+    pieces_s,
+    reached_sync,
+)
 from costmodel.evaluation import Evaluation, StageEvaluation, StageMemory, StageTime
 from costmodel.frame import Frame, Index, frame, shard_counts
 from costmodel.hardware.values import Pool
@@ -194,7 +202,19 @@ def _optimizer_s(problem: Problem, view: Frame, shards: Shards) -> FloatArray:
     """Update of each stage's share on one chip."""
     rates = _by_pool(problem, view.layout, lambda pool: pool.chip.streaming_bytes_per_s())
     held = view.columns["dense"], view.columns["expert"]
-    return optimizer_s(held, shards, view.zero, np.array(rates), problem.efficiency)
+    update_s = optimizer_s(held, shards, view.zero, np.array(rates), problem.efficiency)
+    on_host = _optimizer_on_host(view)
+    if not on_host.any():
+        return update_s
+    backward_s = view.columns["backward_s"]
+    of_job = problem.job, problem.efficiency
+    return np.where(
+        on_host, host_optimizer_s(held, shards, view.zero, backward_s, *of_job), update_s
+    )
+
+
+def _optimizer_on_host(view: Frame) -> NDArray[np.bool_]:
+    return np.array([stage.option.optimizer_on_host for stage in view.stages.values()])
 
 
 def _by_pool(problem: Problem, layout: Layout, number: Callable[[Pool], float]) -> list[float]:
@@ -248,7 +268,7 @@ def _memory(
     terms = {
         "weights": static.weights,
         "gradients": trained * static.gradients,
-        "optimizer": trained * static.optimizer,
+        "optimizer": np.where(_optimizer_on_host(view), 0.0, trained * static.optimizer),
         "activations": np.array([one.activation_bytes for one in kept]),
         "transient": columns["transient_bytes"],
         "fixed": view.table.fixed_bytes[rows],

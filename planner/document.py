@@ -11,7 +11,14 @@ from typing import Any
 from costmodel.estimate_document import plan_stage_document, prediction_document
 from costmodel.evaluation import StageEvaluation
 from costmodel.job import Job
-from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
+from costmodel.layout.values import (
+    NO_OFFLOAD,
+    Layout,
+    Pipeline,
+    Schedule,
+    Stage,
+    StageOption,
+)
 from costmodel.model.document import graph_document
 from costmodel.model.parameters import parameter_counts
 from costmodel.problem import Problem
@@ -137,9 +144,11 @@ def read_layout(document: Mapping[str, Any]) -> Layout:
 
 
 def _read_stage(stage: Mapping[str, Any]) -> Stage:
-    names = [f.name for f in fields(StageOption) if f.name != "recompute"]
+    names = [f.name for f in fields(StageOption) if f.name not in ("recompute", "offload")]
     option = StageOption(
-        **{name: stage[name] for name in names}, recompute=stage["recompute"]["mode"]
+        **{name: stage[name] for name in names},
+        recompute=stage["recompute"]["mode"],
+        offload=stage.get("offload", NO_OFFLOAD),
     )
     return Stage(
         option=option,

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costmodel.batch.values import SCHEDULES, SPLITS, IntArray, check_axes, check_written
+from costmodel.errors import InputError
 from costmodel.job import RECOMPUTE_MODES
 from costmodel.layout.uniform import Uniform
-from costmodel.layout.values import StageOption
+from costmodel.layout.values import NO_OFFLOAD, StageOption
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -101,9 +102,21 @@ def rows_of(uniforms: Iterable[Uniform]) -> UniformRows:
     written = list(uniforms)
     named = (*COLUMNS, *SPLITS)
     check_written({name: [_stated(u, name) for u in written] for name in named})
+    _check_on_chips(written)
     found = [_numbers(uniform) for uniform in written]
     table = np.array(found, dtype=np.int64).reshape(-1, len(COLUMNS))
     return UniformRows(**{name: table[:, i].copy() for i, name in enumerate(COLUMNS)})
+
+
+def _check_on_chips(written: Sequence[Uniform]) -> None:
+    for i, uniform in enumerate(written):
+        if uniform.offload != NO_OFFLOAD:
+            raise InputError.of(
+                field=f"/{i}/offload",
+                value=uniform.offload,
+                rule="must be none: many layouts at once keep everything on the chips",
+                fix="estimate this layout by itself",
+            )
 
 
 def _stated(u: Uniform, name: str) -> object:

@@ -22,7 +22,7 @@ MAX_STAGES = 2048
 """Stages of all pipelines that are written out."""
 PLAN_SCHEMA = "haplan.plan/"
 SWITCHES = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-WORDS = ("recompute", "schedule", "pools", "outer", "layers", "layout")
+WORDS = ("recompute", "offload", "schedule", "pools", "outer", "layers", "layout")
 
 
 def load_layout(problem: Problem, source: str | Path | Mapping[str, object]) -> Layout:
@@ -104,6 +104,7 @@ def _option(stage: StageDocument) -> StageOption:
         sequence_parallel=stage.tp > 1 if parallel is None else parallel,
         zero=stage.zero,
         recompute=stage.recompute.mode,
+        offload=stage.offload,
     )
 
 

@@ -13,7 +13,7 @@ from costmodel.layout.rule_tools import (
     expert_blocks,
     places,
 )
-from costmodel.layout.values import Layout, Stage
+from costmodel.layout.values import OFFLOAD_MODES, Layout, Stage
 from costmodel.model.graph import ModelGraph
 from costmodel.problem import Problem
 
@@ -179,6 +179,15 @@ def known_recompute(problem: Problem, layout: Layout) -> Iterator[Violation]:
             yield place.broken("recompute", rule, f"use {', '.join(RECOMPUTE_MODES)}")
 
 
+def known_offload(problem: Problem, layout: Layout) -> Iterator[Violation]:
+    """What goes to the host's memory is the optimizer's state, activations or both."""
+    del problem
+    for place in places(layout):
+        if place.option.offload not in OFFLOAD_MODES:
+            rule = "must be something that can be kept in the host's memory"
+            yield place.broken("offload", rule, f"use {', '.join(OFFLOAD_MODES)}")
+
+
 def known_zero(problem: Problem, layout: Layout) -> Iterator[Violation]:
     """ZeRO stages go from 0 to 3."""
     del problem
@@ -198,5 +207,6 @@ DEGREE_RULES = (
     etp_divides_experts,
     expert_grid_fits,
     known_recompute,
+    known_offload,
     known_zero,
 )

@@ -6,7 +6,7 @@ from itertools import combinations
 from costmodel.holders import segments
 from costmodel.layout.packing import idle_share
 from costmodel.layout.rule_tools import Place, alternatives, places
-from costmodel.layout.values import Layout
+from costmodel.layout.values import NO_OFFLOAD, Layout
 from costmodel.model.graph import Block
 from costmodel.problem import Problem
 
@@ -71,6 +71,22 @@ def tower_replicated(problem: Problem, layout: Layout) -> Iterator[str]:
                 )
 
 
+def on_host(problem: Problem, layout: Layout) -> Iterator[str]:
+    """What a stage keeps in its host's memory: nobody states that memory's size or speed."""
+    rate = problem.efficiency.host_copy_bytes_per_s / 1e9
+    kept = {
+        place.option.pool: place.option.offload
+        for place in places(layout)
+        if place.option.offload != NO_OFFLOAD
+    }
+    for pool, what in kept.items():
+        held = "optimizer and activations" if what == "both" else what
+        yield (
+            f"pool {pool} keeps {held} in its hosts' memory: {rate:.0f} GB/s a chip and enough of "
+            "it are assumed"
+        )
+
+
 def mixed_vendors(problem: Problem, layout: Layout) -> Iterator[str]:
     """Gradients of a layer on chips of two vendors need a bridging library or the host."""
     named: set[tuple[str, ...]] = set()
@@ -106,4 +122,5 @@ WARNING_RULES: tuple[WarningRule, ...] = (
     idle_in_nodes,
     tower_replicated,
     mixed_vendors,
+    on_host,
 )

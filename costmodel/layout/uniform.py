@@ -9,7 +9,14 @@ from costmodel.hardware.values import Pool
 from costmodel.layout.notation import NotatedStage, check_notation, read_notation
 from costmodel.layout.rule_tools import alternatives, divisors, nearest
 from costmodel.layout.split import balanced, dealt, described, with_ends
-from costmodel.layout.values import Layout, Pipeline, Schedule, Stage, StageOption
+from costmodel.layout.values import (
+    NO_OFFLOAD,
+    Layout,
+    Pipeline,
+    Schedule,
+    Stage,
+    StageOption,
+)
 from costmodel.problem import Problem
 from costmodel.schedules.kind import Route
 from costmodel.schedules.passes import line
@@ -41,6 +48,7 @@ class Uniform:
     mbs: int | None = None
     zero: int = 1
     recompute: str | None = None
+    offload: str = NO_OFFLOAD
     sp: bool | None = None
     schedule: str | None = None
     pools: str | None = None
@@ -142,6 +150,7 @@ def _option(problem: Problem, uniform: Uniform) -> StageOption:
         sequence_parallel=uniform.tp > 1 if uniform.sp is None else uniform.sp,
         zero=uniform.zero,
         recompute=uniform.recompute or problem.job.recompute or "none",
+        offload=uniform.offload,
     )
 
 

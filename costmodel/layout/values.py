@@ -6,6 +6,9 @@ Terms as in the glossary of ``docs/architecture.md``.
 from dataclasses import dataclass, field
 
 NO_RECOMPUTE = "none"
+NO_OFFLOAD = "none"
+OFFLOAD_MODES = (NO_OFFLOAD, "optimizer", "activations", "both")
+"""What a stage keeps in its host's memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,8 @@ class StageOption:
         data-parallel ranks (all pipelines) times cp.
     recompute: ``none``, ``selective`` (outputs of norms and activation functions are dropped and
         computed again) or ``full`` (only block inputs are kept).
+    offload: what is kept in the host's memory: ``none``, ``optimizer`` (state, updated there),
+        ``activations`` (kept for the backward) or ``both``.
     """
 
     pool: str
@@ -35,6 +40,7 @@ class StageOption:
     sequence_parallel: bool = True
     zero: int = 1
     recompute: str = NO_RECOMPUTE
+    offload: str = NO_OFFLOAD
 
     @property
     def num_chips(self) -> int:
@@ -45,6 +51,16 @@ class StageOption:
     def samples(self) -> int:
         """Sequences that the stage processes per micro-batch over all replicas."""
         return self.micro_batch_size * self.replicas
+
+    @property
+    def optimizer_on_host(self) -> bool:
+        """Whether the optimizer's state is in the host's memory."""
+        return self.offload in ("optimizer", "both")
+
+    @property
+    def activations_on_host(self) -> bool:
+        """Whether activations wait for the backward in the host's memory."""
+        return self.offload in ("activations", "both")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

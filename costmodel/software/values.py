@@ -61,6 +61,8 @@ class Efficiency:
     p2p_exposed: share of the bytes between stages that the next pass waits for.
     p2p_exposed_latency_s: added to each transfer between stages.
     optimizer_bytes_per_parameter: memory traffic of the update.
+    host_copy_bytes_per_s: between a chip and its host's memory, one direction.
+        host_update_bytes_per_s: of the host's memory for the share of one chip.
     step_overhead_s: fixed cost of one step; microbatch_overhead_s: of one micro-batch.
     backward_products: products of a backward over those of its forward: 2, or 1 where weights are
         frozen. trained_share: share of the parameters whose gradients are summed and updated.
@@ -104,6 +106,8 @@ class Efficiency:
     p2p_exposed: float
     p2p_exposed_latency_s: float
     optimizer_bytes_per_parameter: float
+    host_copy_bytes_per_s: float
+    host_update_bytes_per_s: float
     step_overhead_s: float
     microbatch_overhead_s: float
     backward_products: float

@@ -45,6 +45,7 @@ class Setting:
     full: FloatArray
     selective: FloatArray
     zero: FloatArray
+    on_host: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ def setting_of(
         full=np.array([float(o.recompute == "full") for o in options]),
         selective=np.array([float(o.recompute == "selective") for o in options]),
         zero=np.array([float(o.zero) for o in options]),
+        on_host=np.array([float(o.activations_on_host) for o in options]),
     )
 
 
@@ -103,9 +105,10 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
     host_s = host_s * setting.rates.kernels.host_op_s
     forward_s = at_least(device_forward_s, host_s)
     backward_s = at_least(device_backward_s, efficiency.host_backward * host_s)
+    repeated_s = again * forward_s + setting.selective * work.selective_s
     terms = Terms(
-        forward_s=forward_s,
-        backward_s=backward_s + again * forward_s + setting.selective * work.selective_s,
+        forward_s=_copying(forward_s, kept, setting),
+        backward_s=_copying(backward_s + repeated_s, kept, setting),
         forward_tp_s=tp.forward_s,
         forward_cp_s=cp.forward_s,
         forward_ep_s=ep.forward_s,
@@ -113,14 +116,16 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
         backward_cp_s=cp.backward_s + again * cp.forward_s,
         backward_ep_s=ep.backward_s + again * ep.forward_s,
         weight_gradient_s=_share(work.weight_gradient_s, device_backward_s) * backward_s,
-        activation_bytes=kept,
+        activation_bytes=(1.0 - setting.on_host) * kept,
         deferred_bytes=_whole(block, local, setting),
         dense_parameters=dense,
         expert_parameters=expert,
     )
     return BlockCosts(
         terms=terms,
-        transient_bytes=_transient(block, local, setting, kept) + gathered,
+        transient_bytes=_transient(block, local, setting, kept)
+        + gathered
+        + ON_THE_WAY * setting.on_host * kept,
         gradient_bytes=2.0 * (dense if efficiency.fused_gradients else _largest(block, local)),
         logit_bytes=efficiency.logit_bytes * work.logits,
     )
@@ -159,6 +164,17 @@ def at_least(device_s: FloatArray, host_s: float | FloatArray) -> FloatArray:
     published runs a square fits better than a fourth power (held out, tuned: 6.1 against 6.3 %).
     """
     return np.hypot(device_s, host_s)
+
+
+ON_THE_WAY = 2.0
+"""Blocks whose activations are still on the chip when they go to the host's memory: the one that
+is copied and the one that runs, as with double buffers."""
+
+
+def _copying(pass_s: FloatArray, kept: FloatArray, setting: Setting) -> FloatArray:
+    """A pass beside which what is kept travels to the host's memory or back: the longer of both."""
+    copy_s = setting.on_host * kept / setting.efficiency.host_copy_bytes_per_s
+    return np.maximum(pass_s, copy_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

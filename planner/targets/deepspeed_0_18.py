@@ -16,7 +16,7 @@ from planner.targets.layout_rules import (
     schedules,
 )
 from planner.targets.megatron_rules import ONE_MESH
-from planner.targets.stage_rules import only_one, recompute_in, stage_rule
+from planner.targets.stage_rules import offload_in, only_one, recompute_in, stage_rule
 from planner.targets.target import Rule, Target
 
 
@@ -81,6 +81,15 @@ TARGET = Target(
         only_one("ep", "experts are not spread over ranks"),
         only_one("etp", "experts are not split"),
         recompute_in("none", "full"),
+        offload_in("none", "optimizer"),
+        stage_rule(
+            "optimizer-offload-zero",
+            "The optimizer's state goes to the host with ZeRO 1 to 3.",
+            "zero",
+            lambda _, option: option.zero >= 1 or not option.optimizer_on_host,
+            rule="must be at least 1 where the optimizer is offloaded",
+            fix="write 1",
+        ),
         HOSTS_IN_RANK_ORDER,
     ),
 )

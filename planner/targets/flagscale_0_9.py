@@ -22,6 +22,7 @@ from planner.targets.layout_rules import (
 from planner.targets.stage_rules import (
     SEQUENCE_PARALLEL_NEEDS_TP,
     SEQUENCE_SPLITS,
+    offload_in,
     only_one,
     zero_in,
 )
@@ -111,6 +112,7 @@ TARGET = Target(
         only_one("cp", "process meshes are asserted to have no context parallelism"),
         zero_in(0, 1),
         same("zero"),
+        offload_in("none"),
         SEQUENCE_PARALLEL_NEEDS_TP,
         SEQUENCE_SPLITS,
         Rule(

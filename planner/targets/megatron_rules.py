@@ -26,6 +26,7 @@ from planner.targets.stage_rules import (
     EXPERTS_NEED_SEQUENCE_PARALLEL,
     SEQUENCE_PARALLEL_NEEDS_TP,
     SEQUENCE_SPLITS,
+    offload_in,
     recompute_in,
     zero_in,
 )
@@ -43,6 +44,7 @@ ONE_MESH = tuple(
         "micro_batch_size",
         "zero",
         "recompute",
+        "offload",
     )
 )
 """Every degree and mode is one number for the whole job."""
@@ -99,6 +101,7 @@ MEGATRON_RULES = (
     INTERLEAVED_GROUPS,
     zero_in(0, 1),
     recompute_in("none", "selective", "full"),
+    offload_in("none", "optimizer"),
     SEQUENCE_PARALLEL_NEEDS_TP,
     EXPERTS_NEED_SEQUENCE_PARALLEL,
     CONTEXT_SPLITS,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from costmodel.errors import Violation
 from costmodel.holders import segments
-from costmodel.layout.values import Layout
+from costmodel.layout.values import NO_OFFLOAD, Layout
 from costmodel.problem import Problem
 from planner.targets.target import Rule, Target
 
@@ -55,8 +55,21 @@ def _weights_in_step(layout: Layout) -> Iterator[Violation]:
             )
 
 
+def _on_chips(layout: Layout) -> Iterator[Violation]:
+    for d, pipeline in enumerate(layout.pipelines):
+        for i, stage in enumerate(pipeline.stages):
+            if stage.option.offload != NO_OFFLOAD:
+                yield Violation(
+                    field=f"/pipelines/{d}/stages/{i}/offload",
+                    value=stage.option.offload,
+                    rule="is not executed: its processes have no other memory",
+                    fix="write none to validate the plan",
+                )
+
+
 def layout_refusals(layout: Layout) -> Iterator[Violation]:
     """What the executor refuses of a layout, whatever the model."""
+    yield from _on_chips(layout)
     yield from _known_schedule(layout)
     yield from _chunks_unsharded(layout)
     yield from _weights_in_step(layout)
@@ -80,6 +93,7 @@ TARGET = Target(
             "The schedule is 1f1b, gpipe, interleaved or zero-bubble.",
             _known_schedule,
         ),
+        _rule("offload", "Nothing is kept in the host's memory.", _on_chips),
         _rule("chunks-unsharded", "Several chunks come with ZeRO 0 or 1.", _chunks_unsharded),
         _rule(
             "weights-in-step",

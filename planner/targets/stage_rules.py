@@ -47,6 +47,17 @@ def recompute_in(*modes: str) -> Rule:
     )
 
 
+def offload_in(*modes: str) -> Rule:
+    """What can be kept in the host's memory."""
+    return stage_rule(
+        "offload",
+        f"What is kept in the host's memory is {alternatives(modes)}.",
+        "offload",
+        lambda _, option: option.offload in modes,
+        fix=f"write {alternatives(modes)}",
+    )
+
+
 def only_one(field: str, why: str) -> Rule:
     """A degree that has to be 1."""
     return stage_rule(

@@ -14,6 +14,7 @@ from planner.targets.layout_rules import (
 from planner.targets.megatron_rules import ONE_MESH
 from planner.targets.stage_rules import (
     SEQUENCE_PARALLEL_WITH_TP,
+    offload_in,
     recompute_in,
     stage_rule,
     zero_in,
@@ -50,6 +51,7 @@ TARGET = Target(
         schedules("1f1b", "gpipe", "interleaved"),
         zero_in(0, 2, 3),
         recompute_in("none", "selective", "full"),
+        offload_in("none"),
         SEQUENCE_PARALLEL_WITH_TP,
         stage_rule(
             "expert-tensor-parallel",

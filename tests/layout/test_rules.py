@@ -256,6 +256,12 @@ BROKEN = (
         field=f"{STAGE}/0/recompute",
         fix="use none, selective, full",
     ),
+    Broken(
+        rule="known_offload",
+        layout=lambda: base(offload="weights"),
+        field=f"{STAGE}/0/offload",
+        fix="use none, optimizer, activations, both",
+    ),
     Broken(rule="known_zero", layout=lambda: base(zero=4), field=f"{STAGE}/0/zero", fix="zero 3"),
     Broken(
         rule="constant_samples",

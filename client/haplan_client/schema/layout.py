@@ -50,6 +50,11 @@ class StageDocument(_Document):
     micro_batch_size: Degree = 1
     zero: Zero = 1
     recompute: RecomputeDocument = RecomputeDocument()
+    offload: Name = Field(
+        default="none",
+        description="what is kept in the host's memory",
+        examples=["none", "optimizer", "activations", "both"],
+    )
     forward_s: float | None = None
     backward_s: float | None = None
     time: dict[str, Any] | None = None
@@ -95,6 +100,7 @@ class InlineLayout(_Document):
     mbs: Degree | None = Field(default=None, description="the job's micro-batch size, or 1")
     zero: Zero = 1
     recompute: Name | None = Field(default=None, examples=["none", "selective", "full"])
+    offload: Name = Field(default="none", examples=["none", "optimizer", "activations", "both"])
     sp: bool | None = Field(
         default=None, description="sequence parallelism; where tp > 1 by default"
     )
