@@ -6,7 +6,7 @@ simulated, the best scored exactly, and layers moved between stages in all copie
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice, permutations
+from itertools import combinations, permutations
 
 from costmodel.hardware.values import Cluster
 from planner.chains import by_room
@@ -26,7 +26,7 @@ SLACK = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How many sketches are dealt out, layouts scored exactly, and of these improved by moves."""
+    """How many sketches that fit are looked at, scored exactly, and improved by moves."""
 
     dealt: int = 4000
     scored: int = 40
@@ -82,7 +82,7 @@ def search_meshes(
     even: layers are dealt evenly, as ``even_cuts`` says. depths: stages of a copy, if not any.
     """
     sketches = (m for m in meshes(instance, orders) if not depths or m.depth in depths)
-    drafts = _dealt(instance, islice(sketches, effort.dealt), watch, even=even)
+    drafts = _dealt(instance, sketches, watch, even=even, most=effort.dealt)
     scored: list[Result] = []
     for draft in drafts[: effort.scored]:
         score = instance.evaluate(layout_of(instance, draft))
@@ -101,13 +101,17 @@ def _rank(result: Result) -> tuple[float, float]:
 
 
 def _dealt(
-    instance: Instance, sketches: Iterable[Mesh], watch: Watch, *, even: bool
+    instance: Instance, sketches: Iterable[Mesh], watch: Watch, *, even: bool, most: int
 ) -> list[Draft]:
-    """Drafts that seem to fit, the quickest pipelines first. sketches: the quickest first."""
+    """At most so many drafts that seem to fit, the quickest pipelines first.
+
+    sketches: the quickest first.
+    """
     best_s = float("inf")
     found: list[tuple[float, int, Draft]] = []
     for mesh in sketches:
-        if mesh.quick_s > SLACK * best_s or (found and watch.expired()):
+        late = len(found) == most or (found and watch.expired())
+        if late or mesh.quick_s > SLACK * best_s:
             break
         draft = _evenly(instance, mesh) if even else balanced_draft(instance, mesh)
         if draft is not None and instance.allows(layout_of(instance, draft)):

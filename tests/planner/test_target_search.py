@@ -186,3 +186,11 @@ def test_a_node_more_that_spoils_the_divisors_does_not_slow_the_plan() -> None:
     more = with_more(now, now.pools[0], 1)
 
     assert plan(model, more, job, target="any", time_limit_s=60.0).step_time_s <= before_s
+
+
+def test_a_layout_that_fits_is_found_behind_many_that_do_not() -> None:
+    """671 billion parameters on 256 chips of 40 and 32 GB."""
+    job = Job(global_batch_size=1024, sequence_length=4096, precision="fp16")
+    model, cluster = load_model("deepseek-v3"), load_cluster("a100-v100-256")
+
+    assert plan(model, cluster, job, target="any", time_limit_s=60.0).layout is not None
