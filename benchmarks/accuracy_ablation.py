@@ -25,8 +25,7 @@ import numpy as np
 from costmodel.calibration.accuracy import MACRO_ROWS
 from costmodel.calibration.case import Case
 from costmodel.calibration.fit import timed_cases
-from costmodel.calibration.kernels import REACH
-from costmodel.calibration.linear import Parameter, moved, step_seconds
+from costmodel.calibration.linear import moved, step_seconds
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared
 from costmodel.calibration.read import read_cases
@@ -69,7 +68,6 @@ TERMS: dict[str, dict[str, Any]] = {
         "p2p_exposed": 1.0,
     },
     KERNELS: {},
-    "shares by architecture": {"kernels": ()},
 }
 """What takes a term away. With nothing hidden, sharded traffic is exposed once as it is; every
 chip's attention kernels then reach what those of an unmeasured chip do."""
@@ -143,12 +141,7 @@ def _fold_logs(fold: Mapping[str, Any]) -> Logs:
 def _constants(fold: Mapping[str, Any]) -> Efficiency:
     """The constants that a fold was predicted with."""
     known = {parameter.name: parameter for parameter in PARAMETERS}
-    parameters = [
-        Parameter(name=name, architecture=own, prior=1.0, spread=1.0, low=1.0 / REACH, high=REACH)
-        if own
-        else known[name]
-        for own, name in fold["parameters"]
-    ]
+    parameters = [known[name] for name in fold["parameters"]]
     return moved(DEFAULT_EFFICIENCY, parameters, np.array(fold["x"]))
 
 

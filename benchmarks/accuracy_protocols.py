@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.accuracy_page import findings
 from costmodel.calibration import memory_fit
 from costmodel.calibration.accuracy import accuracy_document
-from costmodel.calibration.fit import near_stack, own_constants, pool, timed_cases
+from costmodel.calibration.fit import near_stack, pool, spreads, timed_cases
 from costmodel.calibration.memory_seen import shortfall
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared
@@ -59,21 +59,21 @@ def main() -> None:
         "known stack": known_stack(stacks, pooled, near),
     }
     found: dict[str, Any] = {name: _report(name, held) for name, held in protocols.items()}
-    own = own_constants(pooled, near)
+    between = spreads(pooled, near)
     peaks = memory_fit.peaks(cases)
     found["memory"] = _memory(peaks)
     found["short of memory"] = _short_of_memory(stacks)
     if options.write:
-        write_profiles(PROFILES, pooled, near, own)
+        write_profiles(PROFILES, pooled, near, between)
         widths = {
             name.split()[0]: pooled_widths([one.miss for one in held])
             for name, held in protocols.items()
         }
-        stacks_own = own_widths(one.miss for one in protocols["known stack"])
+        stacks_own = own_widths([one.miss for one in protocols["known stack"]])
         write_intervals(PROFILES, widths, stacks_own)
         memory_fit.write_memory(PROFILES, memory_fit.shipped(peaks))
     if options.output:
-        found["constants"] = findings.constants(pooled, own)
+        found["constants"] = findings.constants(pooled, near, between)
         found["as shipped"] = _as_shipped(options.cases)
         options.output.write_text(json.dumps(found, sort_keys=True) + "\n", encoding="utf-8")
 

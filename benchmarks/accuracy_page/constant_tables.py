@@ -1,14 +1,19 @@
 """Tables of the fitted constants."""
 
-from collections.abc import Iterator
-
 from benchmarks.accuracy_page.cells import NONE, number, table
 from benchmarks.accuracy_page.time_tables import Findings
 
 
 def pooled(findings: Findings) -> str:
     """The default profile's constants, and the stacks' own."""
-    head = ["constant", "default", "sd of its logarithm", "prior (sd)", "over the stacks"]
+    head = [
+        "constant",
+        "default",
+        "sd of its logarithm",
+        "prior (sd)",
+        "over the stacks",
+        "sd between them",
+    ]
     rows = [
         [
             f"`{one['name']}`",
@@ -16,6 +21,7 @@ def pooled(findings: Findings) -> str:
             f"{one['sd']:.2f}",
             f"{number(one['prior'])} ({one['spread']:.2f})",
             _range([entry["value"] for entry in one["stacks"].values()]),
+            f"{one['between']:.2f}",
         ]
         for one in findings["constants"]
     ]
@@ -32,27 +38,6 @@ def stacks(findings: Findings) -> str:
     names = sorted({stack for one in constants for stack in one["stacks"]})
     rows = [[name, *(_entry(one["stacks"].get(name)) for one in constants)] for name in names]
     return table(["stack", *(f"`{one['name']}`" for one in constants)], rows)
-
-
-def architectures(findings: Findings) -> str:
-    """Shares by architecture, of the stacks that ran on several."""
-    shared = [one for one in findings["constants"] if one["architectures"]]
-    if not shared:
-        return "No stack of these rows ran on several architectures."
-    head = ["stack", "architecture", *(f"`{one['name']}`" for one in shared)]
-    return table(head, _architecture_rows(shared))
-
-
-def _architecture_rows(shared: list[Findings]) -> Iterator[list[str]]:
-    pairs = {
-        (stack, architecture)
-        for one in shared
-        for architecture, own in one["architectures"].items()
-        for stack in own
-    }
-    for stack, architecture in sorted(pairs):
-        entries = (one["architectures"].get(architecture, {}).get(stack) for one in shared)
-        yield [stack, architecture, *map(_entry, entries)]
 
 
 def _entry(entry: Findings | None) -> str:

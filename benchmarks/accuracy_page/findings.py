@@ -10,8 +10,7 @@ import numpy as np
 from costmodel.calibration import memory_fit
 from costmodel.calibration.accuracy import Document, Row, accuracy_document, row_of
 from costmodel.calibration.case import Case, UnscorableError
-from costmodel.calibration.fit import Fitted, Pooled
-from costmodel.calibration.kernels import architecture
+from costmodel.calibration.fit import Fitted, Near, Pooled, Spreads, own_constants
 from costmodel.calibration.memory_seen import shortfall
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared, prepare
@@ -49,9 +48,10 @@ def predictions(rows: Iterable[Row]) -> dict[str, list[float]]:
     return {row.id: [row.predicted_s, row.half_width] for row in rows}
 
 
-def constants(pooled: Pooled, own: Mapping[str, Fitted]) -> list[Document]:
-    """The fitted constants: pooled, of each stack, and shares by architecture."""
-    fitted = pooled.fitted
+def constants(pooled: Pooled, near: Mapping[str, Near], between: Spreads) -> list[Document]:
+    """The fitted constants: pooled, of each stack, and their spread between the stacks."""
+    fitted, apart = pooled.fitted, between.all
+    own = own_constants(pooled, near, between)
     found: list[Document] = [
         {
             "name": parameter.name,
@@ -60,7 +60,7 @@ def constants(pooled: Pooled, own: Mapping[str, Fitted]) -> list[Document]:
             "value": parameter.value(float(fitted.x[i])),
             "sd": float(fitted.deviation[i]),
             "stacks": {},
-            "architectures": {},
+            "between": float(apart[i]),
         }
         for i, parameter in enumerate(PARAMETERS)
     ]
@@ -68,11 +68,7 @@ def constants(pooled: Pooled, own: Mapping[str, Fitted]) -> list[Document]:
     for stack, one in own.items():
         for parameter, x, sd in zip(one.parameters, one.x, one.deviation, strict=True):
             entry = {"value": parameter.value(float(x)), "sd": float(sd)}
-            target = by_name[parameter.name]
-            if parameter.architecture:
-                target["architectures"].setdefault(parameter.architecture, {})[stack] = entry
-            else:
-                target["stacks"][stack] = entry
+            by_name[parameter.name]["stacks"][stack] = entry
     return found
 
 
@@ -89,7 +85,7 @@ def folds(held: Iterable[Held]) -> list[Document]:
 
 def _point(fitted: Fitted) -> Document:
     return {
-        "parameters": [[parameter.architecture, parameter.name] for parameter in fitted.parameters],
+        "parameters": [parameter.name for parameter in fitted.parameters],
         "x": [float(x) for x in fitted.x],
     }
 
@@ -149,7 +145,7 @@ def _facts(prepared: Prepared, row: Row) -> Document:
         "model": case.model.word("name"),
         "chip": " with ".join(dict.fromkeys(p.chip.name for p in prepared.problem.cluster.pools)),
         "chips": case.hardware.size("n_chips"),
-        "architecture": architecture(prepared),
+        "architecture": prepared.problem.cluster.pools[0].chip.architecture,
         "layout": layout_text(case),
         "precision": case.parallel.word("precision"),
         "method": case.parallel.word("method"),

@@ -57,7 +57,6 @@ def _fragments(findings: Findings, earlier: dict[str, Any]) -> dict[str, str]:
         "memory_constants": memory_tables.constants(findings),
         "constants": constant_tables.pooled(findings),
         "constants_of_stacks": constant_tables.stacks(findings),
-        "constants_of_architectures": constant_tables.architectures(findings),
         **_counts(findings["as shipped"]),
     }
 

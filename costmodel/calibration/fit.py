@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from costmodel.calibration.case import Case, UnscorableError
-from costmodel.calibration.kernels import Widened, widened
 from costmodel.calibration.linear import (
     FloatArray,
     Linear,
@@ -46,11 +45,13 @@ STACK_ROWS, OWN_ROWS = 80, 300
 MODEL_SHARED = 0.25
 """Deviation that the residuals of one model of a stack share, over what each has of its own."""
 
-OWN_SPREAD, OWN_UNTUNED_SIGMA = 0.8, 1.0
-"""A stack's own fit: its priors' deviations over those of ``PARAMETERS``, and ``UNTUNED_SIGMA`` in
-it, where one stalled cluster may hold most of the untuned runs."""
+OWN_UNTUNED_SIGMA = 1.0
+"""``UNTUNED_SIGMA`` of a stack's own fit: one stalled cluster may hold most of its untuned runs."""
 
-RELINEARISATIONS = 3
+RELINEARISATIONS, OWN_RELINEARISATIONS = 3, 2
+
+SPREAD_ROUNDS = 8
+"""Times that the spreads between stacks and the stacks' own fits follow from each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,11 +151,9 @@ def own_weighing(cases: Sequence[Prepared]) -> Weighing:
     return Weighing(weight=weight, model=_models(cases)[0], shared=MODEL_SHARED)
 
 
-def own_parameters(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
-    """With the spread that a stack's own fit gives them; shares by architecture have theirs."""
-    return tuple(
-        p if p.architecture else replace(p, spread=OWN_SPREAD * p.spread) for p in parameters
-    )
+def with_spreads(spread: FloatArray) -> tuple[Parameter, ...]:
+    """``PARAMETERS`` with these deviations of the prior."""
+    return tuple(replace(p, spread=float(s)) for p, s in zip(PARAMETERS, spread, strict=True))
 
 
 def _sigma(cases: Sequence[Prepared], *, untuned: float) -> FloatArray:
@@ -275,29 +274,69 @@ class Near:
     """A stack's own cases, near its own constants."""
 
     sample: Sample
-    wide: Widened
+    linear: Linear
 
-    def fitted(self, prior: FloatArray, seen: NDArray[np.bool_] | None = None) -> Fitted:
-        """The stack's constants from those of its cases that are seen. prior: x of PARAMETERS."""
-        linear, weighing = self.wide.linear, self.sample.weighing
+    def fitted(
+        self, prior: FloatArray, spread: FloatArray, seen: NDArray[np.bool_] | None = None
+    ) -> Fitted:
+        """The stack's constants from those of its cases that are seen. prior, spread: of x."""
+        linear, weighing = self.linear, self.sample.weighing
         if seen is not None:
             cases = [case for case, keep in zip(self.sample.cases, seen, strict=True) if keep]
             linear, weighing = linear.rows(seen), own_weighing(cases)
-        parameters = own_parameters(self.wide.parameters)
-        return solve([(linear, weighing)], self.wide.start(prior), parameters)
+        return solve([(linear, weighing)], prior, with_spreads(spread))
 
 
 def near_stack(pooled: Pooled, name: str, cases: Sequence[Prepared]) -> Near:
     """A stack's cases near its own constants."""
-    rough = solve([(pooled.linear[name], pooled.samples[name].weighing)], pooled.fitted.x)
+    at = solve([(pooled.linear[name], pooled.samples[name].weighing)], pooled.fitted.x)
     own = own_sample(cases)
-    linear = linearised(own.cases, rough.efficiency, PARAMETERS)
-    return Near(sample=own, wide=widened(linear, own.cases))
+    near = Near(sample=own, linear=linearised(own.cases, at.efficiency, PARAMETERS))
+    for _ in range(OWN_RELINEARISATIONS - 1):
+        at = near.fitted(pooled.fitted.x, FIRST_SPREAD)
+        near = replace(near, linear=linearised(own.cases, at.efficiency, PARAMETERS))
+    return near
 
 
-def own_constants(pooled: Pooled, near: Mapping[str, Near]) -> dict[str, Fitted]:
+FIRST_SPREAD = np.array([parameter.spread for parameter in PARAMETERS])
+"""Deviations of x that are thought of before any stack tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spreads:
+    """How far constants lie from the pooled ones. squared: by stack, what it tells of x, (P,)."""
+
+    squared: Mapping[str, FloatArray]
+
+    def without(self, stack: str) -> FloatArray:
+        """Deviations of x about the pooled constants that the other stacks tell, (P,)."""
+        others = [own for name, own in self.squared.items() if name != stack]
+        return np.sqrt(np.mean(others, axis=0)) if others else FIRST_SPREAD
+
+    @property
+    def all(self) -> FloatArray:
+        """Those of all stacks."""
+        return self.without("")
+
+
+def spreads(pooled: Pooled, near: Mapping[str, Near]) -> Spreads:
+    """Spreads between the stacks, and with them the priors of their own fits: empirical Bayes.
+
+    ``tau^2 = mean over stacks of (x_s - x_pooled)^2 + sd_s^2`` with x_s and sd_s fitted under tau,
+    round by round (the EM algorithm of a Gaussian hierarchy, Dempster et al. 1977).
+    """
+    at, spread = pooled.fitted.x, FIRST_SPREAD
+    found = Spreads(squared={})
+    for _ in range(SPREAD_ROUNDS):
+        own = {name: one.fitted(at, spread) for name, one in near.items()}
+        found = Spreads(squared={k: (o.x - at) ** 2 + o.deviation**2 for k, o in own.items()})
+        spread = found.all
+    return found
+
+
+def own_constants(pooled: Pooled, near: Mapping[str, Near], between: Spreads) -> dict[str, Fitted]:
     """Every stack's constants from its sample, with the pooled ones as the prior."""
-    return {name: one.fitted(pooled.fitted.x) for name, one in near.items()}
+    return {name: one.fitted(pooled.fitted.x, between.all) for name, one in near.items()}
 
 
 def main() -> None:
@@ -312,7 +351,7 @@ def main() -> None:
     pooled = pool(stacks)
     if options.write:
         near = {name: near_stack(pooled, name, cases) for name, cases in stacks.items()}
-        write_profiles(options.write, pooled, near, own_constants(pooled, near))
+        write_profiles(options.write, pooled, near, spreads(pooled, near))
 
 
 if __name__ == "__main__":

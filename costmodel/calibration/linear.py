@@ -13,13 +13,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from math import exp, log
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from costmodel.calibration.prepare import Prepared
 from costmodel.efficiency import Efficiency
-from costmodel.software.values import KernelShares
 from costmodel.step import Evaluator
 
 FloatArray = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Parameter:
     """A constant that is fitted: x is its logarithm, so that it stays positive.
 
     prior: its value before the fit. spread: standard deviation of x that it is given. low, high:
-    bounds of the value. architecture: of the chips whose share of a constant it is (``kernels``).
+    bounds of the value.
     """
 
     name: str
@@ -44,7 +44,6 @@ class Parameter:
     spread: float
     low: float
     high: float
-    architecture: str = ""
 
     def value(self, x: float) -> float:
         """The constant at x, within its bounds."""
@@ -57,13 +56,11 @@ class Parameter:
 
 def moved(efficiency: Efficiency, parameters: Sequence[Parameter], x: FloatArray) -> Efficiency:
     """The constants at x."""
-    values: dict[str, dict[str, float]] = {"": {}}
-    for parameter, at in zip(parameters, x, strict=True):
-        of = values.setdefault(parameter.architecture, {})
-        of[parameter.name] = parameter.value(float(at))
-    own = values.pop("")
-    kernels = tuple((name, KernelShares(**shares)) for name, shares in values.items())
-    return replace(efficiency, **own, kernels=kernels)
+    values: dict[str, Any] = {
+        parameter.name: parameter.value(float(at))
+        for parameter, at in zip(parameters, x, strict=True)
+    }
+    return replace(efficiency, **values)
 
 
 def position(efficiency: Efficiency, parameters: Sequence[Parameter]) -> FloatArray:

@@ -7,11 +7,10 @@ from math import log
 import numpy as np
 
 from costmodel.calibration.accuracy import Row, layout_group
-from costmodel.calibration.fit import Fitted, Near, Pooled, model_key
+from costmodel.calibration.fit import Fitted, Near, Pooled, model_key, spreads
 from costmodel.calibration.linear import step_seconds
 from costmodel.calibration.prepare import TUNED_MFU, Prepared
-from costmodel.calibration.widths import Miss, own_widths, pooled_widths
-from costmodel.software.intervals import regime
+from costmodel.calibration.widths import Miss, half_widths
 
 FOLDS = 4
 """Parts that the models of a stack are split in; each is predicted from the others."""
@@ -50,7 +49,7 @@ class Held:
     def miss(self) -> Miss:
         """How far it was off."""
         ratio = (self.prepared.step_s or 1.0) / self.predicted_s
-        return Miss(stack=self.stack, mfu=self.mfu, log_ratio=abs(log(ratio)))
+        return Miss(stack=self.stack, mfu=self.mfu, log_ratio=abs(log(ratio)), fold=self.fold)
 
 
 def unknown_stack(stacks: Mapping[str, Sequence[Prepared]], pooled: Pooled) -> list[Held]:
@@ -66,11 +65,12 @@ def known_stack(
 ) -> list[Held]:
     """Each fourth of a stack's models predicted by constants fitted to its other models.
 
-    The prior is the fit to the other stacks, so that a fold has seen none of the cases it
-    predicts. Stacks of one model are left out. near: each stack's cases near its own constants,
-    where slopes are taken.
+    The prior and its spread are those of the other stacks, so that a fold has seen none of the
+    cases it predicts. Stacks of one model are left out. near: each stack's cases near its own
+    constants, where slopes are taken.
     """
     found: list[Held] = []
+    between = spreads(pooled, near)
     for name, cases in stacks.items():
         models = sorted({model_key(case) for case in cases})
         prior = pooled.without(name).x if len(models) > 1 else None
@@ -78,7 +78,7 @@ def known_stack(
             if prior is not None:
                 held = set(models[fold::FOLDS])
                 seen = np.array([model_key(c) not in held for c in near[name].sample.cases])
-                fitted = near[name].fitted(prior, seen)
+                fitted = near[name].fitted(prior, between.without(name), seen)
                 found += predicted([c for c in cases if model_key(c) in held], fitted, fold)
     return found
 
@@ -98,22 +98,9 @@ def predicted(cases: Sequence[Prepared], fitted: Fitted, fold: int | None = None
 
 
 def rows_of(held: Sequence[Held]) -> list[Row]:
-    """Rows for the figures. No run has a part in its own interval's width.
-
-    Widths come from the stack's other folds where they have enough runs, else from the other
-    stacks; those of an unknown stack always do.
-    """
-    rows: list[Row] = []
-    for stack, fold in sorted({(one.stack, one.fold) for one in held}):
-        others = pooled_widths([one.miss for one in held if one.stack != stack])
-        same = [one for one in held if one.stack == stack]
-        own = own_widths(one.miss for one in same if one.fold not in (fold, None))
-        for one in same:
-            if one.fold == fold:
-                at = regime(one.mfu)
-                width = own[stack][at] if stack in own else None
-                rows.append(_row(one, others[at] if width is None else width))
-    return rows
+    """Rows for the figures. No run has a part in its own interval's width."""
+    widths = half_widths([one.miss for one in held])
+    return [_row(one, width) for one, width in zip(held, widths, strict=True)]
 
 
 def _row(one: Held, half_width: float) -> Row:

@@ -14,20 +14,27 @@ from costmodel.calibration.fit import (
     Fitted,
     Sample,
     model_key,
-    own_parameters,
     own_sample,
     own_weighing,
     solve,
+    with_spreads,
 )
-from costmodel.calibration.linear import FloatArray, Linear, linearised, position, step_seconds
+from costmodel.calibration.linear import (
+    FloatArray,
+    Linear,
+    Parameter,
+    linearised,
+    position,
+    step_seconds,
+)
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared, prepare
 from costmodel.calibration.score import Skipped
 from costmodel.efficiency import DEFAULT_EFFICIENCY, Efficiency
 from costmodel.errors import InputError
+from costmodel.software.read import spreads_between_stacks
 
 FOLDS = 4
-OWN = own_parameters(PARAMETERS)
 FEWEST_TO_HOLD_OUT = 8
 """Rows, of two models or more, from which some models are held out."""
 
@@ -100,13 +107,19 @@ def fit_stack(cases: Sequence[Prepared], skipped: Sequence[Skipped] = ()) -> Sta
     )
 
 
+def _parameters() -> tuple[Parameter, ...]:
+    """With the spreads between the bundled stacks."""
+    between = spreads_between_stacks()
+    return with_spreads(np.array([between[parameter.name] for parameter in PARAMETERS]))
+
+
 def constants_of(one: Sample) -> tuple[Fitted, Linear]:
     """The constants of a sample, with the bundled default as the prior, and its cases near them."""
     prior = position(DEFAULT_EFFICIENCY, PARAMETERS)
     near = linearised(one.cases, DEFAULT_EFFICIENCY, PARAMETERS)
-    first = solve([(near, one.weighing)], prior, OWN)
+    first = solve([(near, one.weighing)], prior, _parameters())
     near = linearised(one.cases, first.efficiency, PARAMETERS)
-    return solve([(near, one.weighing)], prior, OWN), near
+    return solve([(near, one.weighing)], prior, _parameters()), near
 
 
 def step_errors(cases: Sequence[Prepared], efficiency: Efficiency) -> StepErrors:
@@ -142,7 +155,7 @@ def _held_out(
         held = set(models[fold::FOLDS])
         kept = np.array([model_key(case) not in held for case in one.cases])
         seen = [case for case, keep in zip(one.cases, kept, strict=True) if keep]
-        fitted = solve([(near.rows(kept), own_weighing(seen))], prior, OWN)
+        fitted = solve([(near.rows(kept), own_weighing(seen))], prior, _parameters())
         unseen = [case for case in cases if model_key(case) in held]
         ratios.append(_log_ratios(unseen, fitted.efficiency))
     return _errors(np.concatenate(ratios))

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from costmodel.calibration.fit import Fitted, Near, Pooled, model_key
+from costmodel.calibration.fit import (
+    Fitted,
+    Near,
+    Pooled,
+    Spreads,
+    model_key,
+    own_constants,
+)
 from costmodel.calibration.widths import OwnWidths, Widths
 from costmodel.software.values import CONSTANTS
 
@@ -17,14 +24,15 @@ NOTE = "# Fitted by costmodel/calibration/fit.py: effective values, which trade 
 
 
 def write_profiles(
-    folder: Path, pooled: Pooled, near: Mapping[str, Near], own: Mapping[str, Fitted]
+    folder: Path, pooled: Pooled, near: Mapping[str, Near], between: Spreads
 ) -> None:
     """The default profile with all its constants, and each stack's with those that differ."""
+    own = own_constants(pooled, near, between)
     rows = sum(len(one.cases) for one in pooled.samples.values())
     stacks = len(pooled.samples)
     _write(
         folder / "default.yaml",
-        _entries(pooled.fitted, folder / "default.yaml", beside=None),
+        _entries(pooled.fitted, folder / "default.yaml", between=between),
         f"{{rows: {rows}, stacks: {stacks}}}",
     )
     for name, fitted in own.items():
@@ -33,42 +41,33 @@ def write_profiles(
             cases = near[name].sample.cases
             models = len({model_key(case) for case in cases})
             entries = _entries(fitted, path, beside=pooled.fitted)
-            _write(path, entries, f"{{rows: {len(cases)}, models: {models}}}", _kernels(fitted))
+            _write(path, entries, f"{{rows: {len(cases)}, models: {models}}}")
 
 
-def _entries(fitted: Fitted, path: Path, *, beside: Fitted | None) -> list[str]:
+def _entries(
+    fitted: Fitted, path: Path, *, beside: Fitted | None = None, between: Spreads | None = None
+) -> list[str]:
     """One line a constant; those that are not fitted stay as the file has them."""
     _, _, stated = path.read_text(encoding="utf-8").partition("efficiency:\n")
     kept = {line.split(":")[0]: line for line in stated.splitlines()}
     efficiency = fitted.efficiency
     pairs = zip(fitted.parameters, fitted.deviation, strict=True)
-    deviation = {p.name: float(sd) for p, sd in pairs if not p.architecture}
+    deviation = {p.name: float(sd) for p, sd in pairs}
+    named = zip(fitted.parameters, between.all if between else (), strict=between is not None)
+    apart = {p.name: f", between: {spread:.2f}" for p, spread in named}
     lines: list[str] = []
     for name in CONSTANTS:
         value = getattr(efficiency, name)
         if name in deviation:
             known = getattr(beside.efficiency, name) if beside else None
             if known is None or abs(value / known - 1.0) > MOVED:
-                doubt = f"{deviation[name]:.2f}"
-                number = yaml_number(value)
-                lines.append(f"  {name}: {{value: {number}, fitted: true, sd: {doubt}}}")
+                doubt = f"sd: {deviation[name]:.2f}{apart.get(name, '')}"
+                lines.append(f"  {name}: {{value: {yaml_number(value)}, fitted: true, {doubt}}}")
         elif f"  {name}" in kept:
             lines.append(kept[f"  {name}"])
         elif beside is None:
             lines.append(f"  {name}: {{value: {yaml_number(value)}}}")
     return lines
-
-
-def _kernels(fitted: Fitted) -> list[str]:
-    """Shares by architecture that differ from one."""
-    shares: dict[str, list[str]] = {}
-    for parameter, x, deviation in zip(fitted.parameters, fitted.x, fitted.deviation, strict=True):
-        value = parameter.value(float(x))
-        if parameter.architecture and abs(value - 1.0) > MOVED:
-            entry = f"{{value: {yaml_number(value)}, fitted: true, sd: {float(deviation):.2f}}}"
-            own = shares.setdefault(parameter.architecture, [f"  {parameter.architecture}:"])
-            own.append(f"    {parameter.name}: {entry}")
-    return ["kernels:", *(line for own in shares.values() for line in own)] if shares else []
 
 
 def yaml_number(value: float | bool) -> str:
@@ -98,8 +97,8 @@ def _listed(widths: OwnWidths) -> str:
     return ", ".join("null" if width is None else f"{width:.3f}" for width in widths)
 
 
-def _write(path: Path, entries: Sequence[str], rows: str, after: Sequence[str] = ()) -> None:
+def _write(path: Path, entries: Sequence[str], rows: str) -> None:
     head = path.read_text(encoding="utf-8").split(NOTE)[0].split("efficiency:\n")[0]
     body = f"{NOTE}fit: {rows}\nefficiency:{'' if entries else ' {}'}\n"
-    text = head + body + "".join(f"{line}\n" for line in (*entries, *after))
+    text = head + body + "".join(f"{line}\n" for line in entries)
     path.write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ from costmodel.software.read import profile_names, width_document
 TUNED_MFU = 0.25
 """From this predicted utilisation a step counts as bound by the device; below, by overheads."""
 
-REGIME_EDGES = (0.15, TUNED_MFU, 0.35, 0.42)
+REGIME_EDGES = (0.15, TUNED_MFU, 0.4)
 """Predicted utilisations between which a regime lies, with a width of its own."""
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from costmodel.errors import InputError, UnknownNameError, Violation
 from costmodel.hardware.sheets.read import sheet_document, sheet_names
 from costmodel.safe_document import load_document
-from costmodel.software.values import CONSTANTS, Efficiency, KernelShares, SoftwareProfile
+from costmodel.software.values import CONSTANTS, Efficiency, SoftwareProfile
 
 FOLDER = "software"
 DEFAULT = "default"
@@ -40,8 +40,7 @@ def software_profile(name: str) -> SoftwareProfile:
         efficiency = Efficiency(**stated)
     else:
         base = software_profile(DEFAULT)
-        kernels = _kernels(document.get("kernels", {}))
-        efficiency = replace(base.efficiency, **stated, kernels=kernels)
+        efficiency = replace(base.efficiency, **stated)
         runs = {**base.runs, **runs}
     return SoftwareProfile(
         name=known,
@@ -49,16 +48,6 @@ def software_profile(name: str) -> SoftwareProfile:
         efficiency=efficiency,
         runs=MappingProxyType(dict(runs)),
         fitted=fitted,
-    )
-
-
-def _kernels(
-    document: Mapping[str, Mapping[str, Mapping[str, float]]],
-) -> tuple[tuple[str, KernelShares], ...]:
-    """Shares by architecture. document: constant -> ``{value, sd}`` for each of them."""
-    return tuple(
-        (name, KernelShares(**{key: entry["value"] for key, entry in shares.items()}))
-        for name, shares in document.items()
     )
 
 
@@ -79,11 +68,6 @@ def read_constants(path: Path) -> dict[str, float | bool]:
         )
     stated = {key: _value(entry) for key, entry in cast("dict[str, object]", entries).items()}
     faults = constant_faults(stated, place=f"{path}: efficiency")
-    if document.get("kernels"):
-        rule = "must be left out: one's own constants hold on all chips"
-        fix = "multiply the constants by the shares of your chip, and remove kernels"
-        value = document["kernels"]
-        faults.append(Violation(field=f"{path}: kernels", value=value, rule=rule, fix=fix))
     if faults:
         raise InputError(faults)
     return cast("dict[str, float | bool]", stated)
@@ -141,6 +125,13 @@ def efficiency_of(software: str | Mapping[str, float | bool] | None) -> Efficien
         return software_profile(software).efficiency
     own: dict[str, Any] = {**software}
     return replace(software_profile(DEFAULT).efficiency, **own)
+
+
+@cache
+def spreads_between_stacks() -> Mapping[str, float]:
+    """Standard deviation between stacks of the logarithm of every fitted constant."""
+    entries = sheet_document(FOLDER, DEFAULT)["efficiency"]
+    return {key: float(entry["between"]) for key, entry in entries.items() if "between" in entry}
 
 
 @cache

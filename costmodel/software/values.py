@@ -5,26 +5,6 @@ from dataclasses import dataclass, field, fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelShares:
-    """What a stack's kernels reach on the chips of one architecture, over what it reaches overall.
-
-    Each multiplies the constant of its name in ``Efficiency``: ``gemm``, ``expert_gemm``,
-    ``low_precision``, ``attention``, ``memory_traffic`` and ``host_op_s``. A stack writes and tunes
-    its kernels for every architecture anew, and hosts differ with the generation of the chips.
-    """
-
-    gemm: float = 1.0
-    expert_gemm: float = 1.0
-    low_precision: float = 1.0
-    attention: float = 1.0
-    memory_traffic: float = 1.0
-    host_op_s: float = 1.0
-
-
-NO_KERNELS = KernelShares()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiency:
     """Constants of the time and memory formulas: effective values of the *software*.
 
@@ -49,6 +29,8 @@ class Efficiency:
         over that; host_expert_ops: ops that a layer of experts counts as; host_collective_ops: ops
         that launching one collective of a tp group counts as.
     tp_exposed, ep_exposed: share of that communication not hidden behind compute.
+    tp_scale_out: measured over computed seconds of tensor-parallel traffic that leaves a scale-up
+        domain.
     cp_hidden_attention_share: share of attention time that can hide context-parallel traffic;
         cp_exposed_always: share of that traffic never hidden.
     sync_traffic: measured over computed seconds of gradient sums and parameter gathers.
@@ -71,7 +53,6 @@ class Efficiency:
         gradient is made and added, one at a time.
     logit_bytes: memory per logit on the last stage. fixed_memory_bytes: context, workspaces and
         communicator buffers of one chip.
-    kernels: shares by the architecture of the chip, for those that differ from the rest.
     """
 
     gemm: float
@@ -94,6 +75,7 @@ class Efficiency:
     host_expert_ops: float
     host_collective_ops: float
     tp_exposed: float
+    tp_scale_out: float
     ep_exposed: float
     cp_hidden_attention_share: float
     cp_exposed_always: float
@@ -115,14 +97,9 @@ class Efficiency:
     fused_gradients: bool
     logit_bytes: float
     fixed_memory_bytes: float
-    kernels: tuple[tuple[str, KernelShares], ...] = ()
-
-    def shares_on(self, architecture: str) -> KernelShares:
-        """What the kernels reach on chips of an architecture, over the constants above."""
-        return next((own for name, own in self.kernels if name == architecture), NO_KERNELS)
 
 
-CONSTANTS = {field.name: field.type for field in fields(Efficiency) if field.name != "kernels"}
+CONSTANTS = {field.name: field.type for field in fields(Efficiency)}
 """Names of the constants that are one number or switch each, with their types."""
 
 

@@ -19,6 +19,7 @@ from costmodel.stage.communication import (
     context_parallel,
     expert_parallel,
     exposed,
+    scaled_out,
     tensor_parallel,
 )
 from costmodel.stage.compute import ChipRates, op_time
@@ -70,9 +71,8 @@ def setting_of(
     tp, ep = [o.tp for o in options], [o.ep for o in options]
     etp = [o.etp for o in options]
     narrow = job.precision in NARROW
-    rates = chip_rates(options, cluster, job, efficiency)
-    low_precision = efficiency.low_precision * rates.kernels.low_precision
-    matmul = rates.matmul_flop_per_s * (low_precision if narrow else 1.0)
+    rates = chip_rates(options, cluster, job)
+    matmul = rates.matmul_flop_per_s * (efficiency.low_precision if narrow else 1.0)
     return Setting(
         options=options,
         job=job,
@@ -102,7 +102,6 @@ def block_costs(block: Block, length: int, setting: Setting) -> BlockCosts:
     device_forward_s = work.forward_s + tp.forward_s + cp.forward_s + ep.forward_s
     device_backward_s = work.backward_s + tp.backward_s + cp.backward_s + ep.backward_s
     host_s = _host_ops(block, local, efficiency) * efficiency.host_op_s
-    host_s = host_s * setting.rates.kernels.host_op_s
     forward_s = at_least(device_forward_s, host_s)
     backward_s = at_least(device_backward_s, efficiency.host_backward * host_s)
     repeated_s = again * forward_s + setting.selective * work.selective_s
@@ -264,8 +263,9 @@ def _communication(
     block: Block, local: Local, setting: Setting, attention_s: FloatArray
 ) -> tuple[Exchange, Exchange, Exchange]:
     size = float(setting.job.activation_bytes)
+    tp = tensor_parallel(block, local, setting.tp, size, setting.parallel)
     return exposed(
-        tensor_parallel(block, local, setting.tp, size, setting.parallel),
+        scaled_out(tp, setting.tp, setting.efficiency),
         context_parallel(block, local, setting.cp, size),
         expert_parallel(block, local, setting.ep, setting.etp, size),
         attention_s,

@@ -118,6 +118,11 @@ def expert_parallel(
     return Exchange(forward_s=total, backward_s=total)
 
 
+def scaled_out(tp: Exchange, group: GroupArrays, efficiency: Efficiency) -> Exchange:
+    """Tensor-parallel traffic, as slow as measured where its group spans several domains."""
+    return _scaled(tp, np.where(group.nodes > 1, efficiency.tp_scale_out, 1.0))
+
+
 def exposed(
     tp: Exchange, cp: Exchange, ep: Exchange, attention_s: FloatArray, efficiency: Efficiency
 ) -> tuple[Exchange, Exchange, Exchange]:
@@ -138,5 +143,5 @@ def exposed(
     )
 
 
-def _scaled(exchange: Exchange, share: float) -> Exchange:
+def _scaled(exchange: Exchange, share: float | FloatArray) -> Exchange:
     return Exchange(forward_s=exchange.forward_s * share, backward_s=exchange.backward_s * share)

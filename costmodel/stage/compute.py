@@ -20,7 +20,6 @@ class ChipRates:
         portable_attention: share of it that the best attention kernels reach, those of the chip's
         vendor and those written for many chips.
     memory_bytes_per_s: peak bandwidth times its achievable share.
-    kernels: what the stack reaches on the chip's architecture, over what it reaches overall.
     operand_bytes: of an element that a product reads, in the job's precision; gradient_bytes: of
         an accumulated gradient.
     """
@@ -30,21 +29,8 @@ class ChipRates:
     vendor_attention: FloatArray
     portable_attention: FloatArray
     memory_bytes_per_s: FloatArray
-    kernels: "Kernels"
     operand_bytes: float
     gradient_bytes: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kernels:
-    """``KernelShares`` of the chip of each option, shape (O,)."""
-
-    gemm: FloatArray
-    expert_gemm: FloatArray
-    low_precision: FloatArray
-    attention: FloatArray
-    memory_traffic: FloatArray
-    host_op_s: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +72,7 @@ def gemm_time(gemm: Gemm, rates: ChipRates, efficiency: Efficiency) -> GemmTime:
     wide = gemm.wide
     rate = rates.attention_flop_per_s if wide else rates.matmul_flop_per_s
     size = max(WIDE_BYTES, rates.operand_bytes) if wide else rates.operand_bytes
-    kernels = rates.kernels
-    dense, grouped = efficiency.gemm * kernels.gemm, efficiency.expert_gemm * kernels.expert_gemm
-    share = grouped if gemm.grouped else dense
+    share = efficiency.expert_gemm if gemm.grouped else efficiency.gemm
     part = 1.0 if gemm.columns is None else gemm.n / gemm.columns
     flop_s = 2.0 * gemm.m * gemm.n * gemm.k / (rate * share)
     fixed_s = part * (efficiency.expert_fixed_s if gemm.grouped else efficiency.gemm_fixed_s)
@@ -146,8 +130,7 @@ def _attention_seconds(
         return local.none
     kernel = rates.vendor_attention if efficiency.vendor_attention else rates.portable_attention
     length = max(local.sequence, 1.0) / (local.sequence + efficiency.attention_half_length)
-    share = efficiency.attention * rates.kernels.attention
-    rate = rates.attention_flop_per_s * kernel * share * length
+    rate = rates.attention_flop_per_s * kernel * efficiency.attention * length
     return work.attention_flop / rate
 
 
@@ -169,8 +152,7 @@ def _memory_seconds(
         narrow = sum((g.m * g.k * g.count for g in work.gemms if not g.wide), local.none)
         counted = counted + efficiency.quantise_bytes * narrow
         back = back + 2.0 * efficiency.quantise_bytes * narrow
-    traffic = efficiency.memory_traffic * rates.kernels.memory_traffic
-    factor = traffic if work.fused else efficiency.score_traffic
+    factor = efficiency.memory_traffic if work.fused else efficiency.score_traffic
     forward, backward = factor * counted, factor * back
     if work.logits is not None:
         loss = efficiency.head_bytes_per_logit * work.logits / 2.0

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costmodel.efficiency import Efficiency
 from costmodel.hardware.values import Cluster, Pool
 from costmodel.job import Job
 from costmodel.layout.values import StageOption
 from costmodel.model.ops.work import FloatArray, Local
 from costmodel.model.placement import Collective
 from costmodel.network.groups import group_link
-from costmodel.stage.compute import ChipRates, Kernels
+from costmodel.stage.compute import ChipRates
 
 ATTENTION_PRECISION = {"fp32": "fp32", "fp16": "fp16"}
 """Attention cores run in bf16 below 16 bits."""
@@ -52,9 +51,7 @@ def local_shares(options: Sequence[StageOption], job: Job, sequence_length: int)
     )
 
 
-def chip_rates(
-    options: Sequence[StageOption], cluster: Cluster, job: Job, efficiency: Efficiency
-) -> ChipRates:
+def chip_rates(options: Sequence[StageOption], cluster: Cluster, job: Job) -> ChipRates:
     """Achievable rates of each option's chip. Raises UnknownNumberError for unpublished numbers."""
     pools = {o.pool: cluster.pool(o.pool) for o in options}
     attention = ATTENTION_PRECISION.get(job.precision, "bf16")
@@ -67,21 +64,8 @@ def chip_rates(
         vendor_attention=_array(pools[o.pool].chip.attention_share("vendor") for o in options),
         portable_attention=_array(pools[o.pool].chip.attention_share("portable") for o in options),
         memory_bytes_per_s=_array(memory[o.pool] for o in options),
-        kernels=_kernels(options, cluster, efficiency),
         operand_bytes=OPERAND_BYTES.get(job.precision, 2.0),
         gradient_bytes=float(job.gradient_bytes),
-    )
-
-
-def _kernels(options: Sequence[StageOption], cluster: Cluster, efficiency: Efficiency) -> Kernels:
-    shares = [efficiency.shares_on(cluster.pool(o.pool).chip.architecture) for o in options]
-    return Kernels(
-        gemm=_array(share.gemm for share in shares),
-        expert_gemm=_array(share.expert_gemm for share in shares),
-        low_precision=_array(share.low_precision for share in shares),
-        attention=_array(share.attention for share in shares),
-        memory_traffic=_array(share.memory_traffic for share in shares),
-        host_op_s=_array(share.host_op_s for share in shares),
     )
 
 

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from costmodel.calibration.fit import (
+    FIRST_SPREAD,
     Sample,
+    Spreads,
     Weighing,
     before,
     near_stack,
-    own_constants,
-    own_weighing,
     pool,
     sample,
     solve,
+    spreads,
     timed_cases,
 )
-from costmodel.calibration.kernels import SPREADS, widened
 from costmodel.calibration.linear import linearised, moved, position, step_seconds
 from costmodel.calibration.parameters import PARAMETERS
 from costmodel.calibration.prepare import Prepared
@@ -27,7 +27,6 @@ from costmodel.calibration.protocols import known_stack, rows_of
 from costmodel.calibration.protocols import unknown_stack as unknown
 from costmodel.calibration.write import write_intervals, write_profiles, yaml_number
 from costmodel.safe_document import load_document
-from costmodel.software.values import KernelShares
 from tests.accuracy.test_bundled_cases import CASES
 
 BEFORE = before()
@@ -85,21 +84,21 @@ def test_both_protocols_predict_what_they_have_not_seen(
     assert {row.id for row in rows_of(held)} == {c.case.id for s in stacks.values() for c in s}
     assert all(row.half_width > 0 for row in (*rows_of(held), *rows_of(folds)))
 
-    own = own_constants(pooled, near)
-    del own["megatron-2021"]
+    between = spreads(pooled, near)
     (tmp_path / "default.yaml").write_text("title: any\n", encoding="utf-8")
     (tmp_path / "nanotron.yaml").write_text(
         "title: one\nruns:\n  tied: true\n  logit_bytes: 4.0\n", encoding="utf-8"
     )
     (tmp_path / "intervals.yaml").write_text("class_defaults: 1.3\nknown: []\n", encoding="utf-8")
-    write_profiles(tmp_path, pooled, near, own)
-    write_profiles(tmp_path, pooled, near, own)
+    write_profiles(tmp_path, pooled, near, between)
+    write_profiles(tmp_path, pooled, near, between)
     write_intervals(tmp_path, {"known": (1.0, 0.2)}, {"nanotron": (None, 0.1)})
     default = load_document((tmp_path / "default.yaml").read_bytes())
     stack = load_document((tmp_path / "nanotron.yaml").read_bytes())
     widths = load_document((tmp_path / "intervals.yaml").read_bytes())
 
     assert {key for key, entry in default["efficiency"].items() if entry.get("fitted")} == {*NAMES}
+    assert all("between" in default["efficiency"][name] for name in NAMES)
     assert stack["runs"] == {"tied": True, "logit_bytes": 4.0}
     assert set(stack["efficiency"]) <= {*NAMES}
     assert widths == {
@@ -109,50 +108,17 @@ def test_both_protocols_predict_what_they_have_not_seen(
     }
 
 
-@pytest.fixture(scope="module")
-def two_architectures(known: Sample) -> list[Prepared]:
-    """The same runs on two architectures, of which the second has products a tenth slower."""
-    other = [_on_architecture(case, "other") for case in known.cases]
-    slower = replace(BEFORE, kernels=(("other", KernelShares(gemm=0.9)),))
-    return [replace(case, step_s=step_seconds(case, slower)) for case in (*known.cases, *other)]
+def test_the_stacks_tell_how_far_apart_they_are(stacks: Mapping[str, list[Prepared]]) -> None:
+    """Where the runs tell nothing the spread stays what it was thought to be."""
+    pooled = pool(stacks)
+    near = {name: near_stack(pooled, name, cases) for name, cases in stacks.items()}
+    between = spreads(pooled, near)
+    at = NAMES.index("expert_gemm")
 
-
-def _on_architecture(prepared: Prepared, name: str) -> Prepared:
-    cluster = prepared.problem.cluster
-    pools = tuple(
-        replace(pool, chip=replace(pool.chip, architecture=name)) for pool in cluster.pools
-    )
-    problem = replace(prepared.problem, cluster=replace(cluster, pools=pools))
-    return replace(prepared, problem=problem)
-
-
-def test_kernels_of_an_architecture_slow_its_chips_alone(
-    known: Sample, two_architectures: list[Prepared]
-) -> None:
-    count = len(known.cases)
-    before = np.array([step_seconds(case, BEFORE) for case in two_architectures])
-    after = np.array([case.step_s for case in two_architectures])
-
-    assert after[:count] == pytest.approx(before[:count])
-    assert (after[count:] > before[count:]).all()
-
-
-def test_the_fit_tells_architectures_apart(two_architectures: list[Prepared]) -> None:
-    linear = linearised(two_architectures, BEFORE, PARAMETERS)
-    wide = widened(linear, two_architectures)
-    weighing = own_weighing(two_architectures)
-    fitted = solve([(wide.linear, weighing)], wide.start(linear.x0), wide.parameters)
-    slow, fast = (fitted.efficiency.shares_on(name) for name in ("other", "ampere"))
-
-    assert slow.gemm < 0.99
-    assert fast.gemm > 1.0
-    assert len(wide.parameters) == len(PARAMETERS) + 2 * len(SPREADS)
-
-
-def test_one_architecture_needs_no_shares(known: Sample) -> None:
-    linear = linearised(known.cases, BEFORE, PARAMETERS)
-
-    assert widened(linear, known.cases).parameters == PARAMETERS
+    assert (between.all > 0.0).all()
+    assert between.all[at] == pytest.approx(FIRST_SPREAD[at], rel=0.02)
+    assert between.without("nanotron") == pytest.approx(np.sqrt(between.squared["megatron-2021"]))
+    assert Spreads(squared={}).all == pytest.approx(FIRST_SPREAD)
 
 
 def test_residuals_that_models_share_become_independent() -> None:

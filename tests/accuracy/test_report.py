@@ -11,7 +11,7 @@ from benchmarks.accuracy_page import findings, worst
 from benchmarks.accuracy_page.cells import escaped, share, table
 from benchmarks.accuracy_page.page import PLACE, filled, write_page
 from costmodel.calibration.case import Case
-from costmodel.calibration.fit import near_stack, own_constants, pool, timed_cases
+from costmodel.calibration.fit import near_stack, pool, spreads, timed_cases
 from costmodel.calibration.memory_fit import peaks
 from costmodel.calibration.protocols import Held, known_stack, rows_of, unknown_stack
 from costmodel.calibration.read import read_cases
@@ -51,7 +51,7 @@ def found(cases: tuple[Path, list[Case]]) -> Findings:
         "unknown stack": view(unknown_stack(stacks, pooled)),
         "known stack": view(known_stack(stacks, pooled, near)),
         "memory": findings.memory(peaks(rows)),
-        "constants": findings.constants(pooled, own_constants(pooled, near)),
+        "constants": findings.constants(pooled, near, spreads(pooled, near)),
         "as shipped": findings.shipped([path]),
     }
     return json.loads(json.dumps(document, allow_nan=False))
@@ -127,7 +127,7 @@ def test_few_rows_of_a_stack_are_taken_away_from(
 def test_terms_that_are_taken_away_exist() -> None:
     changed = {name for change in TERMS.values() for name in change}
 
-    assert changed <= {*CONSTANTS, "kernels"}
+    assert changed <= {*CONSTANTS}
 
 
 def test_a_run_has_the_explanation_of_its_kind() -> None:

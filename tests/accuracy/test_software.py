@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from costmodel.calibration.convention import stack_convention
+from costmodel.calibration.parameters import PARAMETERS
 from costmodel.efficiency import DEFAULT_EFFICIENCY
 from costmodel.errors import InputError
 from costmodel.software import read
@@ -30,6 +31,13 @@ def test_the_default_states_every_constant() -> None:
     document = read.sheet_document("software", "default")
 
     assert set(document["efficiency"]) == set(CONSTANTS)
+
+
+def test_the_default_says_how_far_stacks_lie_apart() -> None:
+    between = read.spreads_between_stacks()
+
+    assert {*between} == {parameter.name for parameter in PARAMETERS}
+    assert all(0.0 < spread < 3.0 for spread in between.values())
 
 
 def test_a_wrong_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from costmodel.calibration.kernels import SPREADS
 from costmodel.efficiency import DEFAULT_EFFICIENCY
 from costmodel.model.ops.work import Gemm
-from costmodel.stage.compute import ChipRates, Kernels, gemm_time
+from costmodel.stage.compute import ChipRates, gemm_time
 
 FIXED_S, TRAFFIC = 5.3e-6, 0.56
 """Fitted to all tables at once."""
@@ -99,7 +98,6 @@ def rates_of(peak: float, bandwidth: float, operand_bytes: float = 2.0) -> ChipR
         attention_flop_per_s=peak * ONE,
         vendor_attention=ONE,
         portable_attention=ONE,
-        kernels=Kernels(**dict.fromkeys(SPREADS, ONE)),
         memory_bytes_per_s=bandwidth * ONE,
         operand_bytes=operand_bytes,
         gradient_bytes=4.0,
