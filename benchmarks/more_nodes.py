@@ -66,7 +66,7 @@ def text(found: list[Row], nodes: int, time_limit_s: float) -> str:
     return f"""## More nodes
 Step time in seconds for the target `any`, and its change in per cent with {nodes} more
 node{"s" if nodes > 1 else ""} of each pool, in the cluster's order. A plan may leave chips idle, so
-no change is above zero. With {time_limit_s:g} s a plan; repeat with `{repeat}`.
+no change should be above zero. With {time_limit_s:g} s a plan; repeat with `{repeat}`.
 
 {markdown_table(heads[:width], [_cells(r, width) for r in found])}
 """
