@@ -1,6 +1,7 @@
 """Prices the cells of one offer and regime: several multipliers, then a list of what is left."""
 
 from dataclasses import dataclass, field
+from threading import local
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +10,13 @@ from planner.arrays import FloatArray, IntArray
 from planner.certificate.cell_terms import NONE, Case, Cell, Cells, Goal, Regime
 from planner.certificate.columns import Columns, Shape
 from planner.certificate.enumeration_kernel import BROKEN, COMPLETE, OVERFLOW, enumerate_cell
+from planner.certificate.label_kernel import Labels, empty_labels
 from planner.certificate.pricing_kernel import cheapest, roof
 
 TRIES, COARSE_TRIES = (2.0, 2.0, 2.0, 1.0, 0.0), (2.0, 0.0)
 """Weights of the tries; the multiplier is bisected from one to the next, at 0 it is none."""
 
-WIDE, LISTED, FINEST = 1.2, 1.01, 1.003
+WIDE, LISTED, FINEST = 1.2, 1.03, 1.003
 PAIRS, NODES, LAST_NODES = 40, 500, 5_000
 HARVEST = 4
 """Numbers of stages whose templates are looked at in every cell."""
@@ -140,6 +142,19 @@ def _bisect(state: _State, here: IntArray, short: NDArray[np.bool_]) -> None:
     state.scale[here] = np.where(known, 0.5 * (low + np.where(known, high, 0.0)), 2.0 * low)
 
 
+_OWN = local()
+
+
+def _work_space(deepest: int, layers: int) -> Labels:
+    """Labels of this thread, written anew by each use."""
+    spaces: dict[str, Labels] = _OWN.__dict__
+    key = f"{deepest}x{layers}"
+    if key not in spaces:
+        spaces.clear()
+        spaces[key] = empty_labels(deepest, layers)
+    return spaces[key]
+
+
 Answer = tuple[FloatArray, FloatArray, NDArray[np.int32]]
 """Roofs, least costs and stages of cells."""
 
@@ -203,15 +218,13 @@ def _listed(case: Case, piece: Piece, state: _State, cells: IntArray, finding: F
 def _enumerated(
     case: Case, piece: Piece, state: _State, r: int, nodes: int, finding: Finding
 ) -> int:
-    answer = OVERFLOW
     weight = 2.0 if piece.regime.deep else 1.0
-    for factor in (float(state.scale[r]), 1.0):
-        low, high = float(piece.low_s[r]), float(piece.high_s[r])
-        cell = Cell(low, high, factor * case.goal.samples / low, weight, 1)
-        answer, stages, p = enumerate_cell(case, cell, state.profit[r], nodes)
-        if answer == BROKEN:
-            shape = piece.offer, tuple(stages[:p, 0].tolist()), tuple(stages[:p, 1].tolist())
-            finding.found[shape] = 0.0
-        if answer != OVERFLOW:
-            break
+    low, high = float(piece.low_s[r]), float(piece.high_s[r])
+    cell = Cell(low, high, float(state.scale[r]) * case.goal.samples / low, weight, 1)
+    deepest, layers = state.profit.shape[1] - 1, case.offer.tail.shape[1] - 1
+    space = _work_space(deepest, layers)
+    answer, stages, p = enumerate_cell(case, cell, state.profit[r], nodes, space)
+    if answer == BROKEN:
+        shape = piece.offer, tuple(stages[:p, 0].tolist()), tuple(stages[:p, 1].tolist())
+        finding.found[shape] = 0.0
     return answer

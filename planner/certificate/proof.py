@@ -20,7 +20,7 @@ from planner.certificate.relaxed import SLACK
 from planner.certificate.sweep import seeds, sweep
 from planner.instance import Instance
 
-FIRST_MARGIN, LEAST_MARGIN = 0.2, 1e-3
+FIRST_MARGIN, LEAST_MARGIN = 0.04, 1e-3
 """How far below what is reached the first trial is, and the step at which a box is done."""
 
 BISECTIONS = 14
@@ -122,7 +122,7 @@ def _closes(front: _Front, test: Test, trial: float, expired: Expired) -> bool:
         return False
     if verdict.closed:
         front.proved_s, front.closed = trial, test
-        front.margin *= 0.5
+        front.margin *= 0.25
         return True
     front.columns.add([*verdict.found, *verdict.near])
     if not verdict.found:

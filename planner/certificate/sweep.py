@@ -6,7 +6,11 @@ other multipliers are tried, then the cell is cut finer, and what is left of nar
 Templates of open cells that really earn more than they cost are returned: the prices are wrong.
 """
 
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import repeat
 
 import numpy as np
 
@@ -17,7 +21,7 @@ from planner.certificate.columns import Columns, Shape
 COARSE, MEDIUM, FINEST = 1.25, 1.03, 1.003
 """Ratio of a cell's ends: at first, when too many open cells are given up, and at last."""
 
-CUTS, CHUNK = 3, 24
+CUTS, CHUNK, BATCH = 3, 12, 8
 ENOUGH = 150
 """Breaking templates after which the prices are changed."""
 
@@ -76,16 +80,32 @@ def _level(
 ) -> list[Piece] | None:
     """What stays open of these cells; None when the time is over."""
     left: list[Piece] = []
-    for piece in pieces:
-        for part in _chunks(piece):
-            if expired():
-                return None
-            still = price_cells(columns, test, part, finding)
+    parts = [part for piece in pieces for part in _chunks(piece)]
+    for start in range(0, len(parts), BATCH):
+        if expired():
+            return None
+        for still, met in _priced(columns, test, parts[start : start + BATCH]):
+            finding.found |= met.found
+            finding.near |= met.near
             left += [still] if still is not None else []
         over = bool(left) and left[-1].ratio <= FINEST
         if len(finding.found) >= ENOUGH or (over and not finding.found):
             break
     return left
+
+
+def _priced(
+    columns: Columns, test: Test, parts: list[Piece]
+) -> Iterator[tuple[Piece | None, Finding]]:
+    """The open cells of each part, and what was met there; the parts are priced side by side."""
+    findings = [Finding() for _ in parts]
+    jobs = (repeat(columns), repeat(test), parts, findings)
+    yield from zip(_workers().map(price_cells, *jobs), findings, strict=True)
+
+
+@cache
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
 
 
 def _given_up(left: list[Piece]) -> bool:
