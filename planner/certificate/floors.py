@@ -8,6 +8,8 @@ priced one by one; the floor is the least over everything that at least so many 
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from costmodel.hardware.connection import connection
 from costmodel.hardware.values import Cluster, Pool
 from costmodel.model.placement import Collective
@@ -25,22 +27,23 @@ class Group:
 
 @lru_cache(maxsize=65536)
 def seconds_per_byte(cluster: Cluster, pool: str, group: Group, collective: Collective) -> float:
-    """Floor of one half of an all-reduce over the payload bytes; 0 when one rank may be alone."""
+    """Floor of one half of an all-reduce over the payload bytes; 0 when one rank may be alone.
+
+    One ring has room for all ranks, or there are several and the own one has any size.
+    """
     own = cluster.pool(pool)
     inside = max(1, own.scale_up_domain // group.stride)
     slow = network_bytes_per_s(own, inside, collective)
     fast = max(slow, _scale_up_rate(own, inside, collective))
     total = group.ranks + group.pipelines - 1
-    alone = (1.0 - 1.0 / total) / (fast if total <= inside else slow)
     between = _fastest_exchange(cluster, pool, collective)
+    room = max(group.ranks, own.num_chips // group.stride)
+    n = np.arange(group.ranks, (max(room, total) if between is None else room) + 1)
+    ring = (1.0 - 1.0 / n) / np.where(n <= inside, fast, slow)
+    alone = float(ring[n >= total].min(initial=np.inf))
     if between is None:
         return alone
-    shared = [
-        (1.0 - 1.0 / n) / (fast if n <= inside else slow) + 0.5 / (n * between)
-        for n in range(group.ranks, max(group.ranks, inside) + 1)
-    ]
-    beyond = (1.0 - 1.0 / (max(group.ranks, inside) + 1)) / slow
-    return min(alone, beyond, *shared)
+    return min(alone, float((ring + 0.5 / (n * between)).min()))
 
 
 def _scale_up_rate(pool: Pool, inside: int, collective: Collective) -> float:

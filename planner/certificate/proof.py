@@ -23,6 +23,9 @@ from planner.instance import Instance
 FIRST_MARGIN, LEAST_MARGIN = 0.04, 1e-3
 """How far below what is reached the first trial is, and the step at which a box is done."""
 
+NARROW = 2.0
+"""Ratio of the ends of a box that is not cut again."""
+
 BISECTIONS = 14
 PROVABLE = ("1f1b", "gpipe")
 
@@ -63,7 +66,12 @@ def prove(
     while not expired():
         front = min(fronts, key=lambda f: (f.proved_s, f.done))
         if front.done:
-            break
+            halves = _halves(front.box)
+            if not halves or front.proved_s >= goal * (1 - LEAST_MARGIN):
+                break
+            fronts.remove(front)
+            fronts += [_front(problem, instance, box, front.proved_s) for box in halves]
+            continue
         _work(front, fronts, goal, expired)
         front.done = front.done or front.proved_s >= goal * (1 - LEAST_MARGIN)
     least = min(front.proved_s for front in fronts)
@@ -77,6 +85,14 @@ def boxes(problem: Problem, instance: Instance) -> tuple[Box, ...]:
     if few >= most:
         return (Box(least=1, most=most),)
     return Box(least=few + 1, most=most), Box(least=1, most=few)
+
+
+def _halves(box: Box) -> tuple[Box, ...]:
+    """The box in two, as many times as many pipelines in each; none of a narrow one."""
+    middle = int((box.least * box.most) ** 0.5)
+    if box.most < NARROW * box.least:
+        return ()
+    return Box(least=middle + 1, most=box.most), Box(least=box.least, most=middle)
 
 
 def _front(problem: Problem, instance: Instance, box: Box, proved_s: float) -> _Front:
