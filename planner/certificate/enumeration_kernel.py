@@ -15,6 +15,7 @@ from costmodel.schedules import gpipe, one_f_one_b
 from planner.arrays import FloatArray, IntArray
 from planner.certificate.cell_terms import ROUND, Case, Cell, end_seconds, room
 from planner.certificate.label_kernel import (
+    Frame,
     Labels,
     Worth,
     cheapest_from,
@@ -25,6 +26,9 @@ from planner.certificate.label_kernel import (
 from planner.certificate.relaxed import Offer
 
 COMPLETE, BROKEN, OVERFLOW = 0, 1, 2
+
+WORK = 50_000
+"""Extensions of labels that count as much as a node of the list."""
 
 simulate_1f1b = one_f_one_b.simulate
 simulate_gpipe = gpipe.simulate
@@ -79,9 +83,7 @@ def _runs(case: Case, stack: Stack, pair: Pair) -> bool:
 
 
 @nb.njit(cache=True, nogil=True)
-def _too_much(
-    case: Case, cell: Cell, worth: Worth, stack: Stack, pair: Pair, d: int
-) -> bool:
+def _too_much(case: Case, cell: Cell, worth: Worth, stack: Stack, pair: Pair, d: int) -> bool:
     """Whether the choice at depth d is impossible, and with it any of more layers."""
     o, n, j = stack.option[d], stack.held[d], pair.stages - d
     kept = in_flight(case, worth, j)
@@ -93,10 +95,9 @@ def _too_much(
 
 
 @nb.njit(cache=True, nogil=True)
-def _child(
-    case: Case, cell: Cell, x: Labels, worth: Worth, stack: Stack, pair: Pair, d: int
-) -> tuple[bool, int, float]:
+def _child(frame: Frame, x: Labels, stack: Stack, pair: Pair, d: int) -> tuple[bool, int, float]:
     """Whether the choice at depth d may be completed; phase and seconds with it."""
+    case, cell, worth = frame
     o, n, j = stack.option[d], stack.held[d], pair.stages - d
     left = stack.left[d] - n
     if (left == 0) != (j == 1):
@@ -127,13 +128,12 @@ def _push(case: Case, stack: Stack, pair: Pair, d: int, phase: int, seconds: flo
 
 
 @nb.njit(cache=True, nogil=True)
-def _listed(
-    case: Case, cell: Cell, x: Labels, worth: Worth, stack: Stack, pair: Pair, nodes: int
-) -> tuple[int, int]:
+def _listed(frame: Frame, x: Labels, stack: Stack, pair: Pair, nodes: int) -> tuple[int, int]:
     """Depth-first over the templates of the pair; one that runs stays on the stack.
 
     Returns the answer and the nodes that are left.
     """
+    case, cell, worth = frame
     d = 0
     stack.option[0] = stack.held[0] = stack.turn[0] = 0
     stack.left[0], stack.phase[0] = case.offer.tail.shape[1] - 1, 1
@@ -148,7 +148,7 @@ def _listed(
             stack.option[d] += 1
             stack.held[d] = stack.turn[d] = 0
             continue
-        possible, phase, seconds = _child(case, cell, x, worth, stack, pair, d)
+        possible, phase, seconds = _child(frame, x, stack, pair, d)
         if not possible:
             continue
         nodes -= 1
@@ -169,10 +169,11 @@ def enumerate_cell(
     """Looks at every pair (p, m) of positive ``profit`` (P + 1, M + 1) of the cell.
 
     COMPLETE when none is left; BROKEN with the stages (option, layers) of a template that runs
-    and pays less than it earns, and their number; OVERFLOW when more than ``nodes`` are needed.
-    x: work space.
+    and pays less than it earns, and their number; OVERFLOW when more than ``nodes``, or as
+    much work on labels, are needed. x: work space.
     """
     deepest = profit.shape[0] - 1
+    x.left[0] = nodes * WORK
     stages = np.zeros((deepest, 2), np.int32)
     whole, real = np.zeros((5, deepest + 1), np.int64), np.zeros((3, deepest + 1))
     stack = Stack(whole[0], whole[1], whole[2], whole[3], whole[4], real[0], real[1], real[2])
@@ -180,11 +181,13 @@ def enumerate_cell(
         if not (profit[:, m] > 0).any():
             continue
         worth = labels(case, cell, m, deepest, x)
+        if x.left[0] < 0:
+            return OVERFLOW, stages, 0
         for p in range(1, deepest + 1):
             if profit[p, m] <= 0 or not x.whole[p]:
                 continue
             pair = Pair(p, m)
-            answer, nodes = _listed(case, cell, x, worth, stack, pair, nodes)
+            answer, nodes = _listed(Frame(case, cell, worth), x, stack, pair, nodes)
             if answer == BROKEN:
                 stages[:p, 0], stages[:p, 1] = stack.option[:p], stack.held[:p]
             if answer != COMPLETE:

@@ -35,7 +35,8 @@ class Labels(NamedTuple):
 
     cost: least cost up to the end of the step; seconds: least time of a label in it, NONE where it
     has none. low, high: first and last step in use, (2, P + 1, L + 1); low > high without labels.
-    whole: whether some template of so many stages is within worth and budget, (P + 1,).
+    whole: whether some template of so many stages is within worth and budget, (P + 1,). left: how
+    many extensions of labels may still be looked at, (1,); negative once that was not enough.
     """
 
     cost: FloatArray
@@ -43,6 +44,7 @@ class Labels(NamedTuple):
     low: NDArray[np.int32]
     high: NDArray[np.int32]
     whole: NDArray[np.bool_]
+    left: IntArray
 
 
 class Choices(NamedTuple):
@@ -73,6 +75,7 @@ def empty_labels(deepest: int, layers: int) -> Labels:
         np.ones(shape, np.int32),
         np.zeros(shape, np.int32),
         np.zeros(deepest + 1, np.bool_),
+        np.zeros(1, np.int64),
     )
 
 
@@ -196,6 +199,14 @@ def _settle(x: Labels, at: tuple[int, int, int]) -> None:
         least = costs[b]
 
 
+class Frame(NamedTuple):
+    """What is priced, in which cell, for how many micro-batches."""
+
+    case: Case
+    cell: Cell
+    worth: Worth
+
+
 class Limits(NamedTuple):
     """Least costs before a position by chips and with time, and what the longest stage adds."""
 
@@ -206,11 +217,10 @@ class Limits(NamedTuple):
 
 @nb.njit(cache=True, nogil=True)
 def _spread(
-    case: Case, cell: Cell, worth: Worth, x: Labels, move: tuple[int, int, int], choices: Choices,
-    limits: Limits,
-) -> None:  # fmt: skip
+    frame: Frame, x: Labels, move: tuple[int, int, int], choices: Choices, limits: Limits
+) -> None:
     """Puts every choice before the labels of move[0] at j - 1; they become labels of move[1]."""
-    source, target, j = move
+    (case, cell, worth), (source, target, j) = frame, move
     layers = case.offer.tail.shape[1] - 1
     budget = case.goal.budget_s * (1 + ROUND)
     scale = cell.weight if target == 0 else 1.0
@@ -223,6 +233,9 @@ def _spread(
             if old >= NONE / 2:
                 continue
             held = x.cost[source, j - 1, n, b]
+            x.left[0] -= choices.start[layers - n]
+            if x.left[0] < 0:
+                return
             for k in range(1, layers - n):
                 rest, both = limits.chips[layers - n - k], limits.both[layers - n - k]
                 for c in range(choices.start[k], choices.start[k + 1]):
@@ -257,7 +270,10 @@ def _longest(case: Case, cell: Cell, worth: Worth, stages: int) -> float:
 
 @nb.njit(cache=True, nogil=True)
 def labels(case: Case, cell: Cell, m: int, deepest: int, x: Labels) -> Worth:
-    """Fills the labels of a cell for m micro-batches; ``whole`` says what is left of it."""
+    """Fills the labels of a cell for m micro-batches; ``whole`` says what is left of it.
+
+    Where ``left`` ends negative they are not complete.
+    """
     goal = case.goal
     most = min(deepest, m - 1) if case.regime.deep else deepest
     chips = goal.samples * m - goal.toll
@@ -267,7 +283,7 @@ def labels(case: Case, cell: Cell, m: int, deepest: int, x: Labels) -> Worth:
     x.whole[:] = False
     x.low[:], x.high[:] = 1, 0
     _put(x, (0, 0, 0), 0.0, 0.0, 0)
-    extra = _longest(case, cell, worth, most)
+    extra, frame = _longest(case, cell, worth, most), Frame(case, cell, worth)
     for j in range(1, most + 1):
         limits = Limits(
             _before(case, cell, worth, j, 0.0), _before(case, cell, worth, j, cell.price), extra
@@ -276,15 +292,15 @@ def labels(case: Case, cell: Cell, m: int, deepest: int, x: Labels) -> Worth:
         lead = _choices(case, cell, worth, j, False, True)
         first = _choices(case, cell, worth, j, True, False)
         alone = _choices(case, cell, worth, j, True, True)
-        _spread(case, cell, worth, x, (0, 0, j), inner, limits)
-        _spread(case, cell, worth, x, (1, 1, j), inner, limits)
-        _spread(case, cell, worth, x, (0, 1, j), lead, limits)
+        _spread(frame, x, (0, 0, j), inner, limits)
+        _spread(frame, x, (1, 1, j), inner, limits)
+        _spread(frame, x, (0, 1, j), lead, limits)
         x.whole[j] = _finish(case, worth, x, 1, j, first) or _finish(case, worth, x, 0, j, alone)
         live = False
         for after in range(2):
             for n in range(1, x.low.shape[2]):
                 _settle(x, (after, j, n))
                 live = live or x.low[after, j, n] <= x.high[after, j, n]
-        if not live:
+        if not live or x.left[0] < 0:
             break
     return worth
