@@ -1,7 +1,6 @@
 """The searches of ``planner.families`` behind a target: better layouts, and a bound."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from costmodel.layout.values import Layout
@@ -11,8 +10,8 @@ from planner.families.flagscale import SPACE as FLAGSCALE
 from planner.families.flagscale import search_meshes
 from planner.families.megatron import SPACE as MEGATRON
 from planner.families.megatron import search_equal_degree
+from planner.families.ready import make_ready
 from planner.instance import Instance
-from planner.pricing import with_options
 from planner.search import Found, Scored
 from planner.values import Bound
 from planner.watch import Watch
@@ -25,33 +24,25 @@ FAMILIES: Mapping[str, tuple[str, Search]] = MappingProxyType(
 """By name of the target: the family's space and its search."""
 
 
-def deepened(
-    problem: Problem, name: str, instance: Instance, found: Found, watch: Watch
+def make_family_ready(target: str) -> None:
+    """Compiles the loops of the target's family, if it has one."""
+    if target.partition("@")[0] in FAMILIES:
+        make_ready()
+
+
+def family_found(
+    problem: Problem, name: str, instance: Instance, watch: Watch
 ) -> tuple[Found, float]:
-    """What was found with what the family's search adds, and its bound; 0 if it proves nothing."""
-    left = max(0.0, watch.limit_s - watch.elapsed_s)
-    _make_ready(problem, name, instance)
-    own = Watch(limit_s=left, progress=lambda _, step_s: watch.saw(step_s))
-    result = FAMILIES[name][1](problem, instance, own)
+    """What the family's search finds, and its bound; 0 if it proves nothing."""
+    result = FAMILIES[name][1](problem, instance, watch)
     bound_s = result.bound_s if result.bound_s < float("inf") else 0.0
-    evaluated = found.evaluated + result.evaluations
-    if result.draft is None or result.score is None:
-        return replace(found, evaluated=evaluated, cut_off=own.expired()), bound_s
-    added = Scored(draft=result.draft, score=result.score, family=name)
-    ranked = tuple(sorted((*found.ranked, added), key=lambda s: s.rank))
-    return replace(found, ranked=ranked, evaluated=evaluated, cut_off=own.expired()), bound_s
-
-
-MOMENT_S = 0.05
-
-
-def _make_ready(problem: Problem, name: str, instance: Instance) -> None:
-    """Compiles the family's loops, where that was not done before, on the few widest options."""
-    widest = max(o.tp for o in instance.space.options)
-    least = min(o.micro_batch_size for o in instance.space.options)
-    few = [o for o in instance.space.options if (o.tp, o.micro_batch_size) == (widest, least)]
-    if few:
-        FAMILIES[name][1](problem, with_options(instance, few), Watch(limit_s=MOMENT_S))
+    added: tuple[Scored, ...] = ()
+    if result.draft is not None and result.score is not None:
+        added = (Scored(draft=result.draft, score=result.score, family=name),)
+    found = Found(
+        ranked=added, evaluated=result.evaluations, optimal=False, cut_off=watch.expired()
+    )
+    return found, bound_s
 
 
 def family_bound(

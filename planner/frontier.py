@@ -122,7 +122,9 @@ def _point(problem: Problem, target: str, limit_s: float, wishes: Wishes) -> Poi
     if not space.options:
         return None
     everything = priced(problem, space)
-    tried = outcomes(problem, everything, target, Watch(limit_s=limit_s), wishes.pins)
+    tried = outcomes(
+        problem, everything, target, Watch(limit_s=limit_s), replace(wishes, prove_s=0.0)
+    )
     best = chosen(tried)
     if best.best is None:
         return None

@@ -15,7 +15,7 @@ from planner.baselines.baseline import Setting
 from planner.baselines.registry import compared
 from planner.bound import EXACT
 from planner.certificate import certified
-from planner.family_search import family_bound
+from planner.family_search import family_bound, make_family_ready
 from planner.instance import Instance, layout_of
 from planner.kernels import make_ready
 from planner.placement import place
@@ -58,6 +58,7 @@ def plan(  # noqa: PLR0913  the question of a user
     a chip, an unknown target).
     """
     make_ready()
+    make_family_ready(target)
     kept_s = min(KEPT_S, KEPT_SHARE * time_limit_s)
     watch = Watch(limit_s=time_limit_s - kept_s, progress=progress)
     check_target(target)
@@ -65,7 +66,7 @@ def plan(  # noqa: PLR0913  the question of a user
     problem = Problem(model=model, cluster=cluster, job=job)
     space = declare(model, cluster, job, target=ANY, evaluator=EVALUATOR_VERSION)
     everything = priced(problem, space)
-    tried = proved(outcomes(problem, everything, target, watch, wishes.pins), watch)
+    tried = proved(outcomes(problem, everything, target, watch, wishes), watch)
     if chosen(tried).best is None:
         return _infeasible(problem, tried, watch)
     found = _explained(problem, tried, watch, wishes.prove_s)
@@ -107,7 +108,7 @@ def _explained(problem: Problem, tried: list[Outcome], watch: Watch, prove_s: fl
     bound = bound_for(instance, step_s, optimal=found.optimal and best.best is found.best)
     bound = family_bound(best.target.name, layout, step_s, bound, best.bound_s)
     effort = _effort(tried, best, watch)
-    bound = certified(problem, instance, bound, prove_s)
+    bound = certified(problem, instance, bound, 0.0 if best.bound_s else prove_s)
     return Plan(
         problem=problem,
         target=best.target.label,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from costmodel.problem import Problem
 from planner.chain_meshes import renumbered, search_chain_meshes
 from planner.exact import prove
-from planner.family_search import FAMILIES, deepened
+from planner.family_search import FAMILIES, family_found
 from planner.improvement import improve
 from planner.instance import Draft, Instance, Score, layout_of, shapes_of
 from planner.mesh_search import (
@@ -18,7 +18,7 @@ from planner.mesh_search import (
     search_meshes,
     vendor_groups,
 )
-from planner.pins import NO_PINS, Pins, pinned
+from planner.pins import pinned
 from planner.placement import place
 from planner.pricing import clipped, with_options
 from planner.search import PROOF_S, Found, Scored, search
@@ -27,6 +27,7 @@ from planner.targets.registry import ANY, LAUNCHABLE, maintained_targets, target
 from planner.targets.target import Shape, Target
 from planner.values import Alternative
 from planner.watch import Watch
+from planner.wishes import NO_WISHES, Wishes
 
 MESH, CHAIN = "mesh", "chain"
 ONE_MESH = frozenset({"tp", "cp", "ep", "replicas", "micro_batch_size"})
@@ -54,29 +55,54 @@ class Outcome:
 
 
 def outcomes(
-    problem: Problem, everything: Instance, target: str, watch: Watch, pins: Pins = NO_PINS
+    problem: Problem,
+    everything: Instance,
+    target: str,
+    watch: Watch,
+    wishes: Wishes = NO_WISHES,
 ) -> list[Outcome]:
     """The searches that a target asks for, the most promising first.
 
     everything: the instance of the target ``any``, whose table all others share. ``launchable`` is
-    every maintained target and, last, ``any`` with the time that is left.
+    every maintained target and, last, ``any`` with the time that is left. The search of a target's
+    family goes on for ``wishes.prove_s``.
     """
+    pins = wishes.pins
     if target != LAUNCHABLE:
-        one = outcome(problem, everything, pinned(target_called(target), pins), watch)
-        return [_deepened(problem, one, watch)]
+        one = pinned(target_called(target), pins)
+        if one.name in FAMILIES:
+            return [_of_family(problem, everything, one, watch, wishes.prove_s)]
+        return [outcome(problem, everything, one, watch)]
     found = [_shared(problem, everything, pinned(each, pins), watch) for each in _by_promise()]
     rest = Watch(limit_s=max(0.0, watch.limit_s - watch.elapsed_s))
     return [*found, outcome(problem, everything, pinned(target_called(ANY), pins), rest)]
 
 
-def _deepened(problem: Problem, one: Outcome, watch: Watch) -> Outcome:
-    """The outcome after the search of its family, in the time that is left."""
-    name, instance = one.target.name, one.instance
-    if name not in FAMILIES or not instance.space.options or watch.expired():
-        return one
-    found, bound_s = deepened(problem, name, instance, one.found, watch)
+BESIDE_FAMILY = 0.15
+"""Of all time, for layouts that a target runs and its family does not hold."""
+
+
+def _of_family(
+    problem: Problem, everything: Instance, target: Target, watch: Watch, prove_s: float
+) -> Outcome:
+    """The search of a target's family, with its bound, and then of the layouts beside it."""
+    instance = clipped(everything, problem, clip(everything.space, problem, target), target)
+    if not instance.space.options:
+        return outcome(problem, everything, target, watch)
+    beside_s = BESIDE_FAMILY * watch.limit_s
+    left_s = max(0.0, watch.limit_s - watch.elapsed_s - beside_s) + prove_s
+    own = Watch(limit_s=left_s, progress=lambda _, step_s: watch.saw(step_s))
+    first, bound_s = family_found(problem, target.name, instance, own)
+    rest = Watch(limit_s=beside_s, progress=lambda _, step_s: watch.saw(step_s))
+    others = _search(problem, instance, target, rest)
+    found = replace(
+        others,
+        ranked=tuple(sorted((*first.ranked, *others.ranked), key=lambda s: s.rank)),
+        evaluated=first.evaluated + others.evaluated,
+        cut_off=first.cut_off or others.cut_off,
+    )
     best = _first_placed(problem, instance, found)
-    return replace(one, found=found, best=best, bound_s=bound_s)
+    return Outcome(target=target, instance=instance, found=found, best=best, bound_s=bound_s)
 
 
 def _by_promise() -> list[Target]:

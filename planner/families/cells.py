@@ -6,7 +6,7 @@ many chips state is sharded, and how many chips of each pool one copy may use.
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -14,8 +14,7 @@ import numpy as np
 from costmodel.layout.rule_tools import divisors
 from costmodel.layout.values import StageOption
 from planner.arrays import FloatArray, IntArray
-from planner.degrees import options_replicas
-from planner.instance import Instance, arrays
+from planner.instance import Draft, Instance, arrays
 
 LARGEST_ZERO = 1
 """ZeRO stages beyond move gradients or weights with every micro-batch; no family here has them."""
@@ -53,26 +52,65 @@ def cells(instance: Instance, group_of: GroupOf) -> Iterator[Cell]:
     for rows in groups(instance, group_of):
         samples = int(instance.table.samples[rows[0]])
         total, rest = divmod(instance.batch, samples)
+        again = bool((doubled(instance)[rows] >= 0).all())
         for copies in () if rest else divisors(total):
-            cell = _cell(instance, rows, copies, total // copies)
+            cell = None
+            if copies % 2 or not again:
+                cell = _cell(instance, rows, copies, total // copies)
             if cell is not None:
                 yield cell
+
+
+@lru_cache(maxsize=8)
+def doubled(instance: Instance) -> IntArray:
+    """Row of the option with twice the replicas; -1 if there is none, (O,).
+
+    Half the copies with twice the replicas on all stages are the same layout, unless the replicas
+    make up a group of experts.
+    """
+    rows = {option: row for row, option in enumerate(instance.table.options)}
+    twice = [replace(o, replicas=2 * o.replicas) if o.ep == 1 else None for o in rows]
+    return np.array([rows.get(option, -1) if option else -1 for option in twice], np.int64)
+
+
+@lru_cache(maxsize=8)
+def halved(instance: Instance) -> IntArray:
+    """Row of the option with half the replicas; -1 if there is none, (O,)."""
+    found, twice = np.full(len(instance.table.options), -1, np.int64), doubled(instance)
+    found[twice[twice >= 0]] = np.flatnonzero(twice >= 0)
+    return found
+
+
+def halved_draft(instance: Instance, draft: Draft) -> Draft:
+    """The same layout with as many copies and as few replicas as there can be."""
+    (entry,) = draft
+    halves = halved(instance)[list(entry.template.rows)]
+    if (halves < 0).any():
+        return draft
+    template = replace(entry.template, rows=tuple(halves.tolist()))
+    return halved_draft(instance, (replace(entry, template=template, count=2 * entry.count),))
 
 
 def groups(instance: Instance, group_of: GroupOf) -> list[IntArray]:
     """Rows of the options that may meet; those beyond ``LARGEST_ZERO`` are left out.
 
-    Where all options have replicas that could as well be copies, more copies give the same layouts.
+    So are those that give the layouts of another group, which has more options, in fewer copies.
     """
     found: defaultdict[Hashable, list[int]] = defaultdict(list)
     for row, option in enumerate(instance.table.options):
         if option.zero <= LARGEST_ZERO and group_of(option) is not None:
             found[option.samples, group_of(option)].append(row)
-    return [
-        np.array(rows, np.int64)
-        for rows in found.values()
-        if any(options_replicas(instance.table.options[row]) == 1 for row in rows)
-    ]
+    every = [np.array(rows, np.int64) for rows in found.values()]
+    return [rows for rows in every if not _elsewhere(instance, rows, every)]
+
+
+def _elsewhere(instance: Instance, rows: IntArray, every: list[IntArray]) -> bool:
+    """Whether a group with half the replicas has all layouts of this one, and others."""
+    halves = halved(instance)[rows]
+    if (halves < 0).any():
+        return False
+    others = [group for group in every if halves[0] in group]
+    return any(bool((doubled(instance)[other] < 0).any()) for other in others)
 
 
 def _cell(instance: Instance, rows: IntArray, copies: int, microbatches: int) -> Cell | None:

@@ -1,5 +1,7 @@
 """From a relaxed chain to a layout: layers that are too many or missing, then hill climbing."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from planner.arrays import FloatArray, IntArray
@@ -9,7 +11,11 @@ from planner.families.nodes import Field, Relaxed
 from planner.families.score import step_s
 from planner.instance import Draft, Entry, Template
 
-CLIMBED = 1500
+BRIEF, CLIMBED = 150, 1500
+"""Evaluations of a first and of a second climb."""
+
+PROMISING = 1.015
+"""How much slower than the best a chain may be after the first climb."""
 
 NEAR = 1.04
 """How much slower than the best layout a chain may be and still be moved about."""
@@ -29,12 +35,22 @@ def chain_modes(field: Field, rows: IntArray, mode_of: IntArray) -> IntArray:
     return np.array([line + [-1] * (width - len(line)) for line in lines], np.int64)
 
 
-def settled(
-    field: Field, found: Relaxed, mode_of: IntArray, best_s: float
-) -> tuple[float, Draft, int] | None:
-    """The chain with all layers dealt and moved about: its step time, itself, evaluations spent.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Settled:
+    """A chain whose layers are dealt: its step time, itself, and evaluations spent."""
 
-    None when it does not fit, or seems too far from the best so far.
+    seconds: float
+    draft: Draft
+    rows: IntArray
+    spent: int
+
+
+def settled(
+    field: Field, found: Relaxed, mode_of: IntArray, best_s: float, near: float = NEAR
+) -> Settled | None:
+    """The chain with all layers dealt and moved about.
+
+    None when it does not fit, or seems slower than ``near`` times the best so far.
     """
     if len(found.rows) == 0:
         return None
@@ -48,14 +64,26 @@ def settled(
     cell = field.cell
     chosen = np.zeros(len(modes), np.int64)
     fits = options_for(field.costs, modes, cuts, cell.microbatches, chosen)
-    if fits and step_s(field.costs, chosen, cuts, cell.microbatches) > NEAR * best_s:
+    if fits and step_s(field.costs, chosen, cuts, cell.microbatches) > near * best_s:
         return None
-    seconds, rows, cuts, spent = climb(field.costs, modes, cuts, cell.microbatches, CLIMBED)
+    seconds, rows, cuts, spent = climb(field.costs, modes, cuts, cell.microbatches, BRIEF)
+    if seconds > PROMISING * best_s:
+        return None
+    seconds, rows, cuts, more = climb(field.costs, modes, cuts, cell.microbatches, CLIMBED)
     if not np.isfinite(seconds):
         return None
     template = Template(rows=tuple(cell.rows[rows].tolist()), cuts=tuple(int(cut) for cut in cuts))
     entry = Entry(template=template, count=cell.copies, microbatches=cell.microbatches)
-    return seconds, (entry,), spent
+    return Settled(seconds=seconds, draft=(entry,), rows=rows, spent=spent + more)
+
+
+def even_chain(field: Field, rows: IntArray) -> Relaxed:
+    """A chain of these options whose stages take about equally long."""
+    total = field.costs.layers.shape[2] - 1
+    work = field.costs.layers[FORWARD, :, -1] + field.costs.layers[BACKWARD, :, -1]
+    speed = 1.0 / work[rows]
+    layers = np.maximum(1, np.floor(total * speed / speed.sum())).astype(np.int64)
+    return Relaxed(bound_s=0.0, rows=rows, layers=layers, period_s=0.0)
 
 
 def _all_dealt(layers: IntArray, work: FloatArray, total: int) -> IntArray | None:

@@ -12,7 +12,6 @@ import numpy as np
 
 from costmodel.layout.values import StageOption
 from costmodel.problem import Problem
-from planner.degrees import options_replicas
 from planner.families.branch import FamilyResult, branch_and_bound
 from planner.families.cells import cells
 from planner.families.links import links_of
@@ -35,8 +34,6 @@ def search_equal_degree(
     """
 
     def together(option: StageOption) -> Hashable:
-        if options_replicas(option) > 1:  # else the same in more copies
-            return None
         vendor = problem.cluster.pool(option.pool).chip.vendor
         return vendor, replace(option, pool="", zero=0)
 

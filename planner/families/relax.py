@@ -1,9 +1,6 @@
 """The kernel of the bound: the least value of a relaxed chain.
 
 Stages are placed from the last to the first (proof: ``docs/theory/equal-degree-and-meshes.md``).
-What the choices so far mean for the stages before them is one number, the *slack*: by how much the
-windows of stages that begin at the frontmost one stay below the limit. It is rounded up to a step,
-which only allows more.
 """
 
 from typing import NamedTuple
@@ -12,328 +9,214 @@ import numba as nb
 import numpy as np
 
 from planner.arrays import FloatArray, IntArray
-from planner.families.floors import pool_floor, rest_floor, run_floor, stage_floor
+from planner.families.floors import chain_floor, pool_floor, rest_floor, run_floors, stage_floor
 from planner.families.ground import Ground, Limits
-from planner.families.spans import BOTH, FIRST, INNER, LAST, Spans
-
-STEPS = np.array(
-    [0.0, 5e-4, 1e-3, 2e-3, 4e-3, 7e-3, 0.012, 0.02, 0.035, 0.06, 0.1, 0.15, 0.22, 0.32, np.inf]
-)
-"""Slack that is told apart, over the limit."""
+from planner.families.lines import STEPS, Lines, lows, new_lines, settle, thin
+from planner.families.placing import Task, put
+from planner.families.spans import INNER, LAST, Menus, Spans
 
 
-class Task(NamedTuple):
-    """Everything that does not change: stages, node, slack steps in seconds, and the log."""
+class Floors(NamedTuple):
+    """What can still be taken off: see ``planner.families.floors``. ranges: (S, 4, 4)."""
 
-    spans: Spans
-    node: Limits
-    steps: FloatArray
-    log: IntArray
-
-
-class Menu(NamedTuple):
-    """Stages of one slot and place, quickest first; pacing: those that may set the period."""
-
-    plain: IntArray
-    pacing: IntArray
-
-
-class States(NamedTuple):
-    """Least value of a chain by phase and slack step, (..., 2, N), and how it came about.
-
-    Phase 0: the window that sets the period begins further up; 1: it has begun. parent: entry in
-    the log of the chain without its first stage; stage: that stage.
-    """
-
-    value: FloatArray
-    parent: IntArray
-    stage: IntArray
-
-
-class Rule(NamedTuple):
-    """What a run of a slot obeys: most stages, hand-over inside the pool, and what other pools,
-    (2, P + 2), and up to n more stages, (2, n + 1, P + 2), take off at most."""
-
-    units: int
-    hop: float
-    rest: FloatArray
-    more: FloatArray
+    stage: FloatArray
+    runs: FloatArray
+    pools: FloatArray
+    ranges: IntArray
 
 
 @nb.njit(cache=True, nogil=True)
-def _beats(spans: Spans, q: int, s: int) -> bool:
-    """Whether stage q is as good as stage s in everything."""
-    return bool(
-        spans.slot[q] == spans.slot[s]
-        and spans.place[q] == spans.place[s]
-        and spans.work[q] <= spans.work[s]
-        and spans.size[q] >= spans.size[s]
-        and spans.most[q] >= spans.most[s]
-        and spans.after[q] <= spans.after[s]
-    )
+def _ranges(task: Task, slots: int) -> IntArray:
+    """Where stages of each slot and place that matter begin and end in both menus, (S, 4, 4)."""
+    ranges = np.zeros((slots, 4, 4), np.int64)
+    spans, menus = task.spans, task.menus
+    for slot in range(slots):
+        for place in range(4):
+            ranges[slot, place, :2] = menus.plain_at[slot, place]
+            a, b = menus.every_at[slot, place]
+            while a < b and spans.work[menus.every[a]] < task.node.low - task.longest:
+                a += 1
+            ranges[slot, place, 2], ranges[slot, place, 3] = a, b
+    return ranges
 
 
 @nb.njit(cache=True, nogil=True)
-def useful(spans: Spans) -> IntArray:
-    """Stages that no other beats, quickest first."""
-    count = len(spans.work)
-    kept, before = np.zeros(count, np.int64), np.full(count, -1, np.int64)
-    groups = 4 * (spans.slot.max() + 1) if count else 0
-    last = np.full(groups, -1, np.int64)
-    found = 0
-    for s in np.argsort(spans.work):
-        group = 4 * spans.slot[s] + spans.place[s]
-        q = int(last[group])
-        while q >= 0 and not _beats(spans, q, s):
-            q = int(before[q])
-        if q < 0:
-            before[s], last[group] = last[group], s
-            kept[found] = s
-            found += 1
-    return kept[:found]
-
-
-@nb.njit(cache=True, nogil=True)
-def pacing(spans: Spans, hop: float, low: float, high: float) -> IntArray:
-    """Stages within the limit that none beats which could set the period as well, quickest first.
-
-    One that is quicker than ``low`` may be beaten by its better and yet set the period, with its
-    hand-over, where that does not. hop: the longest hand-over.
-    """
-    order = np.argsort(spans.work)
-    first = np.searchsorted(spans.work[order], low - hop)
-    kept = np.zeros(len(order), np.int64)
-    found = 0
-    for s in order[first:]:
-        if spans.work[s] > high:
-            break
-        beaten = False
-        for q in kept[:found]:
-            if spans.work[q] >= low and _beats(spans, q, s):
-                beaten = True
-                break
-        if not beaten:
-            kept[found] = s
-            found += 1
-    return kept[:found]
-
-
-@nb.njit(cache=True, nogil=True)
-def _menu(spans: Spans, kept: Menu, slot: int, place: int) -> Menu:
-    a, b = kept.plain, kept.pacing
-    return Menu(
-        a[(spans.slot[a] == slot) & (spans.place[a] == place)],
-        b[(spans.slot[b] == slot) & (spans.place[b] == place)],
-    )
-
-
-@nb.njit(cache=True, nogil=True)
-def _placed(task: Task, menu: Menu, before: States, after: States, hop: float, j: int) -> None:
-    """Puts one stage at position j before all states; of a first one only the best is kept.
-
-    before, after: by phase and step, (2, N); where after has one step, the stage is the first.
-    """
-    node, top = task.node, len(task.steps) - 1
-    ends = after.value.shape[1] == 1
-    if ends and j < node.least:
-        return
-    for phase in range(2):
-        weight, credit = (node.weight, node.credit) if phase == 0 else (1.0, 0.0)
-        for i in range(top + 1):
-            base = before.value[phase, i] + weight * hop - credit
-            if base == np.inf:
-                continue
-            limit = node.high - (max(0.0, hop - task.steps[i]) if node.steady else 0.0)
-            least, parent = node.low - hop, before.parent[phase, i]
-            if phase == 1 or not ends:
-                state = (base, weight, limit, -np.inf)
-                _extended(task, menu.plain, after, state, (phase, j, parent))
-            if phase == 0:
-                state = (base, weight, limit, least)
-                _extended(task, menu.pacing, after, state, (1, j, parent))
-
-
-@nb.njit(cache=True, nogil=True)
-def _extended(
+def _joined(
     task: Task,
-    chosen: IntArray,
-    after: States,
-    state: tuple[float, float, float, float],
-    into: tuple[int, int, int],
-) -> None:
-    """Puts each of some stages before one state.
+    floors: Floors,
+    source: tuple[Lines, FloatArray, int, float],
+    slot: tuple[int, int, int],
+    run: Lines,
+    beside: FloatArray,
+) -> tuple[int, int]:
+    """Puts one stage of a slot before chains over other pools; the lines of ``run`` that it wrote.
 
-    state: its value, what a second counts, most and least seconds. into: phase, j and parent.
+    source: chains, the least values of their lines, stages of the first line less one, hand-over.
+    slot: itself, its place in the menus, and how many more stages it has.
     """
-    base, weight, limit, least = state
-    phase, j, parent = into
-    spans, steps, price = task.spans, task.steps, task.node.price
-    kept, top = min(j, task.node.microbatches), after.value.shape[1] - 1
-    low, rest = task.node.low, task.node.rest
-    for s in chosen:
-        work = spans.work[s]
-        if work > limit:
-            break
-        if work < least or spans.most[s] < kept:
-            continue
-        value = base + weight * work - price * spans.size[s]
-        if least > -np.inf and work < low:
-            value -= min(rest, (task.node.microbatches - 1) * (low - work))
-        q = top
-        while q > 0 and limit - work <= steps[q - 1]:
-            q -= 1
-        if top == 0:
-            value += spans.after[s]
-        if value < after.value[phase, q]:
-            after.value[phase, q] = value
-            after.parent[phase, q] = parent
-            after.stage[phase, q] = s
-
-
-@nb.njit(cache=True, nogil=True)
-def _thinned(states: FloatArray, most: FloatArray) -> None:
-    """Drops states for which one with more slack is no worse, (P + 1, 2, N).
-
-    most: value from which a state is no use, (2, P + 2).
-    """
-    for j in range(len(states)):
-        for phase in range(2):
-            least = most[phase, j]
-            for i in range(states.shape[2] - 1, -1, -1):
-                if states[j, phase, i] >= least:
-                    states[j, phase, i] = np.inf
-                else:
-                    least = states[j, phase, i]
-
-
-@nb.njit(cache=True, nogil=True)
-def _logged(log: IntArray, states: States) -> None:
-    """Writes down what is left; ``parent`` becomes the entry. A full log has no entry (0)."""
-    for j in range(len(states.value)):
-        for phase in range(2):
-            for i in range(states.value.shape[2]):
-                if states.value[j, phase, i] == np.inf:
-                    continue
-                n = log[0, 0] + 1
-                if n < len(log):
-                    log[n, 0], log[n, 1] = states.parent[j, phase, i], states.stage[j, phase, i]
-                    log[0, 0] = n
-                else:
-                    n = 0
-                states.parent[j, phase, i] = n
-
-
-@nb.njit(cache=True, nogil=True)
-def _merged(new: States, into: States) -> None:
-    """Keeps the better of each state."""
-    for j in range(len(new.value)):
-        for phase in range(2):
-            for i in range(new.value.shape[2]):
-                if new.value[j, phase, i] < into.value[j, phase, i]:
-                    into.value[j, phase, i] = new.value[j, phase, i]
-                    into.parent[j, phase, i] = new.parent[j, phase, i]
-
-
-@nb.njit(cache=True, nogil=True)
-def _states(lines: int, steps: int) -> States:
-    shape = (lines, 2, steps)
-    return States(np.full(shape, np.inf), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-
-
-@nb.njit(cache=True, nogil=True)
-def _line(states: States, j: int) -> States:
-    return States(states.value[j], states.parent[j], states.stage[j])
-
-
-@nb.njit(cache=True, nogil=True)
-def _begun(task: Task, kept: Menu, slot: int, run: States, ended: States) -> None:
-    """Chains of one stage, the last of all."""
-    N = run.value.shape[2]
-    nothing = _states(1, N)
-    nothing.value[0, 0, N - 1] = 0.0
-    before = _line(nothing, 0)
-    _placed(task, _menu(task.spans, kept, slot, LAST), before, _line(run, 1), 0.0, 1)
-    _placed(task, _menu(task.spans, kept, slot, BOTH), before, _line(ended, 0), 0.0, 1)
-
-
-@nb.njit(cache=True, nogil=True)
-def _longer(
-    task: Task, menus: tuple[Menu, Menu], chains: States, run: States, ended: States, hop: float
-) -> None:
-    """Puts one stage, inner or first, before chains of each length."""
-    for j in range(1, len(run.value) - 1):
-        if chains.value[j].min() < np.inf:
-            before = _line(chains, j)
-            _placed(task, menus[0], before, _line(run, j + 1), hop, j + 1)
-            _placed(task, menus[1], before, _line(ended, 0), hop, j + 1)
+    (chains, least, begin, hop), (number, place, left) = source, slot
+    low, high = len(run.value), -1
+    ranges = floors.ranges[number, place : place + 3 : 2]
+    for line in range(len(chains.value)):
+        j = begin + line + 1
+        useful = False
+        for phase in range(2 if j <= task.node.deepest else 0):
+            more = floors.stage[phase, number, j] + floors.runs[number, left, phase, j] + hop
+            useful |= least[line, phase] + more < beside[phase, j]
+        if useful:
+            low, high = min(low, j), max(high, j)
+            put(task, (chains, line, hop), (run, j), ranges)
+    return low, high
 
 
 @nb.njit(cache=True, nogil=True)
 def _grown(
-    task: Task, menus: tuple[Menu, Menu], run: States, into: States, ended: States, rule: Rule
-) -> None:
-    """Lets a run of one stage grow to as many as there are; ``into`` takes all lengths."""
-    limits = task.node.goal - rule.rest
-    for n in range(rule.units):
-        left = rule.units - 1 - n
-        _thinned(run.value, limits - rule.more[:, left])
-        _logged(task.log, run)
-        _merged(run, into)
-        if left == 0 or run.value.min() == np.inf:
+    task: Task,
+    floors: Floors,
+    lines: tuple[Lines, Lines, Lines],
+    slot: tuple[int, int, float],
+    span: tuple[int, int],
+    limits: tuple[FloatArray, IntArray],
+) -> tuple[int, int]:
+    """Lets a run of one stage grow to as many as there are; the lines of ``into`` with states.
+
+    lines: the run, room for a longer one, and ``into``, which takes all lengths. slot: itself, its
+    stages, and the hand-over between them. limits: values that are no use, and the log.
+    """
+    (run, longer, into), (number, units, hop), (low, high) = lines, slot, span
+    least, most = len(run.value), -1
+    for n in range(units):
+        left = units - 1 - n
+        if high < low:
             break
-        longer = _states(len(run.value), run.value.shape[2])
-        _longer(task, menus, run, longer, ended, rule.hop)
-        run = longer
-    _thinned(into.value, limits)
+        bounds = limits[0] - floors.runs[number, left], limits[0]
+        a, b = settle(run, into, limits[1], (low, high), bounds)
+        if a <= b:
+            least, most = min(least, a), max(most, b)
+        longer.value[0], longer.entry[0], longer.stage[0] = run.value[0], run.entry[0], run.stage[0]
+        for j in range(a, min(b, task.node.deepest - 1) + 1 if left else a):
+            put(task, (run, j, hop), (longer, j + 1), floors.ranges[number, INNER : INNER + 3 : 2])
+        run.value[low : high + 1] = np.inf
+        low, high = (a + 1, min(b + 1, task.node.deepest)) if left and a <= b else (1, 0)
+        run, longer = longer, run
+    return least, most
 
 
 @nb.njit(cache=True, nogil=True)
-def _may_follow(ground: Ground, rest: int, k: int, q: int) -> bool:
-    """Whether pool q may come before a chain over ``rest`` that begins in pool k."""
-    apart = ground.kin[q] & rest != 0 and not ground.kin[q] >> k & 1
-    return bool(rest >> k & 1 and not apart)
+def _may_begin(ground: Ground, where: IntArray, mask: int, slot: int) -> bool:
+    """Whether chains over the pools of a mask may begin with a slot's stages."""
+    q = ground.pool[slot]
+    if not mask >> q & 1 or mask & ground.behind[q] != ground.behind[q]:
+        return False
+    rest = mask ^ (1 << q)
+    return rest == 0 or bool(where[rest].any())
+
+
+@nb.njit(cache=True, nogil=True)
+def _may_follow(ground: Ground, rest: int, slot: int, behind: int) -> bool:
+    """Whether a slot's stages may come before a chain over ``rest`` that begins in ``behind``."""
+    kin = ground.kin[ground.pool[slot]]
+    return bool(kin & rest == 0 or kin >> ground.pool[behind] & 1)
+
+
+@nb.njit(cache=True, nogil=True)
+def _from_behind(
+    task: Task,
+    ground: Ground,
+    floors: Floors,
+    known: tuple[list[Lines], list[FloatArray], IntArray],
+    at: tuple[int, int],
+    into: tuple[Lines, FloatArray],
+) -> tuple[int, int]:
+    """Puts one stage of a slot before all chains over the other pools of a mask.
+
+    known: chains, least values of their lines, and by mask and slot their number and the stages of
+    their first line. at: mask and slot. into: the run, and values that are no use. The lines that
+    were written.
+    """
+    (found, least, where), (mask, slot), (run, beside) = known, at, into
+    rest, left = mask ^ (1 << ground.pool[slot]), int(ground.units[slot]) - 1
+    low, high = len(run.value), -1
+    for behind in range(len(ground.pool) if rest else 1):
+        number, begin = where[rest, behind]
+        if rest and (number == 0 or not _may_follow(ground, rest, slot, behind)):
+            continue
+        hop = float(ground.hop[slot, behind]) if rest else 0.0
+        if hop > task.longest:
+            continue
+        source = (found[int(number)], least[int(number)], int(begin), hop)
+        place = (slot, INNER if rest else LAST, left)
+        a, b = _joined(task, floors, source, place, run, beside)
+        low, high = min(low, a), max(high, b)
+    return low, high
+
+
+@nb.njit(cache=True, nogil=True)
+def _agree(run: Lines, longer: Lines) -> None:
+    """Both know the best whole chain."""
+    better, other = (run, longer) if run.value[0, 1, 0] < longer.value[0, 1, 0] else (longer, run)
+    other.value[0] = better.value[0]
+    other.entry[0] = better.entry[0]
+    other.stage[0] = better.stage[0]
 
 
 @nb.njit(cache=True, nogil=True)
 def least_chain(
-    spans: Spans, plain: IntArray, ground: Ground, node: Limits, log: IntArray
+    spans: Spans, menus: Menus, ground: Ground, node: Limits, log: IntArray
 ) -> tuple[float, int]:
     """Least summed value of a chain in which each pool is one run of stages of one slot.
 
     Infinite when none is below the goal. Also the entry of its first stage in the log: (parent,
-    stage) by entry, from 1. plain: stages that no other beats, quickest first.
+    stage) by entry, from 1.
     """
-    K, P, N = len(ground.hop), node.deepest, len(STEPS)
-    task = Task(spans, node, STEPS * node.high, log)
-    within = plain[: np.searchsorted(spans.work[plain], node.high, side="right")]
-    kept = Menu(within, pacing(spans, ground.hop.max(), node.low, node.high))
-    stage = stage_floor(spans, node, kept.plain, len(ground.pool))
-    pools = pool_floor(stage, ground)
-    ended, none = _states(1, 1), np.zeros((P + 1, 2, N), np.int64)
-    ended.value[0, 1, 0] = node.goal
-    value = np.full((1 << K, K, P + 1, 2, N), np.inf)
-    parent = np.zeros((1 << K, K, P + 1, 2, N), np.int64)
-    alive = np.zeros((1 << K, K), np.bool_)
-    for mask in range(1, 1 << K):
-        beside = rest_floor(pools, mask)
-        for slot in range(len(ground.pool)):
-            q = ground.pool[slot]
-            if not mask >> q & 1 or stage[0, slot, 1] == np.inf:
+    slots, pools = len(ground.pool), len(ground.kin)
+    longest = max(0.0, node.goal - chain_floor(spans, menus, ground, node))
+    task = Task(spans, menus, node, STEPS * node.high, min(longest, ground.hop.max()))
+    stage = stage_floor(spans, menus, node, slots)
+    runs = run_floors(stage, ground.units)
+    floors = Floors(stage, runs, pool_floor(runs, ground), _ranges(task, slots))
+    lines = (new_lines(node.deepest + 2), new_lines(node.deepest + 2), new_lines(node.deepest + 2))
+    run, longer, into = lines
+    run.value[0, 1, 0], longer.value[0, 1, 0] = node.goal, node.goal
+    found, least = [new_lines(1)], [np.zeros((1, 2))]
+    found[0].value[0, 0, -1], found[0].slack[0, 0, -1] = 0.0, np.inf
+    where = np.zeros((1 << pools, slots, 2), np.int64)
+    for mask in range(1, 1 << pools):
+        beside = run.value[0, 1, 0] - rest_floor(floors.pools, mask)
+        for slot in range(slots):
+            if stage[0, slot, 1] == np.inf or not _may_begin(ground, where, mask, slot):
                 continue
-            rest, run = mask ^ (1 << q), _states(P + 1, N)
-            menus = _menu(spans, kept, slot, INNER), _menu(spans, kept, slot, FIRST)
-            if rest == 0:
-                _begun(task, kept, slot, run, ended)
-            for k in range(K):
-                if alive[rest, k] and _may_follow(ground, rest, k, q):
-                    chains = States(value[rest, k], parent[rest, k], none)
-                    _longer(task, menus, chains, run, ended, float(ground.hop[q, k]))
-            into = States(value[mask, q], parent[mask, q], none)
-            hop, units = float(ground.hop[q, q]), int(ground.units[slot])
-            rule = Rule(units, hop, beside, run_floor(stage[:, slot], units))
-            _grown(task, menus, run, into, ended, rule)
-            alive[mask, q] = value[mask, q].min() < np.inf
-    if ended.value[0, 1, 0] >= node.goal:
+            known = (found, least, where)
+            span = _from_behind(task, ground, floors, known, (mask, slot), (run, beside))
+            if span[1] < span[0]:
+                continue
+            place = (slot, int(ground.units[slot]), float(ground.hop[slot, slot]))
+            a, b = _grown(task, floors, lines, place, span, (beside, log))
+            _agree(run, longer)
+            if a <= b:
+                where[mask, slot] = len(found), a
+                found.append(_taken(into, a, b))
+                least.append(lows(found[-1].value))
+    return _result(run, node, log)
+
+
+@nb.njit(cache=True, nogil=True)
+def _taken(into: Lines, a: int, b: int) -> Lines:
+    """A copy of some lines, which are emptied."""
+    value, entry = into.value[a : b + 1].copy(), into.entry[a : b + 1].copy()
+    thin(value)
+    into.value[a : b + 1] = np.inf
+    return Lines(value, entry, into.stage[:1].copy(), into.slack[a : b + 1].copy())
+
+
+@nb.njit(cache=True, nogil=True)
+def _result(run: Lines, node: Limits, log: IntArray) -> tuple[float, int]:
+    """The least value below the goal, and its entry in the log."""
+    best = run.value[0, 1, 0]
+    if best >= node.goal:
         return np.inf, 0
-    _logged(log, ended)
-    return ended.value[0, 1, 0], ended.parent[0, 1, 0]
+    n = log[0, 0] + 1
+    if n >= len(log):
+        return best, 0
+    log[n, 0], log[n, 1], log[0, 0] = run.entry[0, 1, 0], run.stage[0, 1, 0], n
+    return best, n

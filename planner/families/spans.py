@@ -36,6 +36,65 @@ class Spans(NamedTuple):
     layers: IntArray
 
 
+class Menus(NamedTuple):
+    """Stages by slot and place, quickest first; a NamedTuple because compiled functions take it.
+
+    plain: stages that no other beats; every: all. plain_at, every_at: where those of a slot and
+    place begin and end, (S, 4, 2).
+    """
+
+    plain: IntArray
+    plain_at: IntArray
+    every: IntArray
+    every_at: IntArray
+
+
+def menus_of(spans: Spans, slots: int) -> Menus:
+    """The stages of so many slots in the order in which they are tried."""
+    every = np.lexsort((spans.work, spans.place, spans.slot))
+    plain = every[np.isin(every, useful(spans))]
+    groups = np.arange(4 * slots)
+    both: list[IntArray] = []
+    for chosen in (plain, every):
+        group = 4 * spans.slot[chosen] + spans.place[chosen]
+        ends = [np.searchsorted(group, groups, side=side) for side in ("left", "right")]
+        both += [chosen, np.stack(ends, axis=1).reshape(slots, 4, 2)]
+    return Menus(*both)
+
+
+@nb.njit(cache=True, nogil=True)
+def _beats(spans: Spans, q: int, s: int) -> bool:
+    """Whether stage q is as good as stage s in everything."""
+    return bool(
+        spans.slot[q] == spans.slot[s]
+        and spans.place[q] == spans.place[s]
+        and spans.work[q] <= spans.work[s]
+        and spans.size[q] >= spans.size[s]
+        and spans.most[q] >= spans.most[s]
+        and spans.after[q] <= spans.after[s]
+    )
+
+
+@nb.njit(cache=True, nogil=True)
+def useful(spans: Spans) -> IntArray:
+    """Stages that no other beats, quickest first."""
+    count = len(spans.work)
+    kept, before = np.zeros(count, np.int64), np.full(count, -1, np.int64)
+    groups = 4 * (spans.slot.max() + 1) if count else 0
+    last = np.full(groups, -1, np.int64)
+    found = 0
+    for s in np.argsort(spans.work):
+        group = 4 * spans.slot[s] + spans.place[s]
+        q = int(last[group])
+        while q >= 0 and not _beats(spans, q, s):
+            q = int(before[q])
+        if q < 0:
+            before[s], last[group] = last[group], s
+            kept[found] = s
+            found += 1
+    return kept[:found]
+
+
 def layer_weights(table: StageTable) -> FloatArray:
     """Work of each layer over the mean layer's, averaged over options, (L,)."""
     work = np.diff(table.layers.forward_s + table.layers.backward_s, axis=1)
