@@ -1,5 +1,6 @@
 """Prices the cells of one offer and regime: several multipliers, then a list of what is left."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import local
 
@@ -16,8 +17,8 @@ from planner.certificate.pricing_kernel import cheapest, roof
 TRIES, COARSE_TRIES = (2.0, 2.0, 2.0, 1.0, 0.0), (2.0, 0.0)
 """Weights of the tries; the multiplier is bisected from one to the next, at 0 it is none."""
 
-WIDE, LISTED, FINEST = 1.2, 1.03, 1.003
-PAIRS, NODES, LAST_NODES = 40, 500, 5_000
+WIDE, LISTED, NARROW, FINEST = 1.2, 1.03, 1.01, 1.003
+PAIRS, FIRST_NODES, NODES, LAST_NODES = 40, 60, 500, 5_000
 HARVEST = 4
 """Numbers of stages whose templates are looked at in every cell."""
 
@@ -78,8 +79,10 @@ class _State:
     high: FloatArray
 
 
-def price_cells(columns: Columns, test: Test, piece: Piece, finding: Finding) -> Piece | None:
-    """The cells that stay open, None if none do."""
+def price_cells(
+    columns: Columns, test: Test, piece: Piece, finding: Finding, expired: Callable[[], bool]
+) -> Piece | None:
+    """The cells that stay open, None if none do; once the time is over no more are listed."""
     case, state = _case(columns, test, piece), _state(columns, test, piece)
     here = np.arange(len(piece.low_s))
     for heaviest in COARSE_TRIES if piece.ratio > WIDE else TRIES:
@@ -97,7 +100,7 @@ def price_cells(columns: Columns, test: Test, piece: Piece, finding: Finding) ->
         short = _harvest(columns, test, piece, (part[still], best[still], stages[still]), finding)
         _bisect(state, here, short)
     if piece.ratio <= LISTED:
-        here = _listed(case, piece, state, here, finding)
+        here = _listed(case, piece, state, here, finding, expired)
     if not len(here):
         return None
     size = state.profit.shape[2]
@@ -200,14 +203,22 @@ def _heads(
     return shapes, int(profit[order[0]].argmax())
 
 
-def _listed(case: Case, piece: Piece, state: _State, cells: IntArray, finding: Finding) -> IntArray:
+def _listed(
+    case: Case,
+    piece: Piece,
+    state: _State,
+    cells: IntArray,
+    finding: Finding,
+    expired: Callable[[], bool],
+) -> IntArray:
     """The cells that enumeration does not close either."""
     left: list[int] = []
     last = piece.ratio <= FINEST
+    nodes = LAST_NODES if last else NODES if piece.ratio <= NARROW else FIRST_NODES
     for r in cells.tolist():
         answer = OVERFLOW
-        if np.count_nonzero(state.profit[r] > 0) <= PAIRS:
-            answer = _enumerated(case, piece, state, r, LAST_NODES if last else NODES, finding)
+        if np.count_nonzero(state.profit[r] > 0) <= PAIRS and not expired():
+            answer = _enumerated(case, piece, state, r, nodes, finding)
         if answer != COMPLETE:
             left.append(r)
         if answer == OVERFLOW and last:

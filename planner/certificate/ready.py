@@ -41,4 +41,6 @@ def make_ready() -> None:
         high_s=2.001 * one,
         reference=np.full(1, 4),
     )
-    price_cells(columns, Test(budget_s=8.5, prices=np.ones(1), toll=0.0), piece, Finding())
+    price_cells(
+        columns, Test(budget_s=8.5, prices=np.ones(1), toll=0.0), piece, Finding(), lambda: False
+    )

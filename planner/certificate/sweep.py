@@ -63,7 +63,7 @@ def seeds(columns: Columns, test: Test, expired: Callable[[], bool]) -> tuple[Sh
         for part in _chunks(piece):
             met = len(finding.found) + len(finding.near)
             if met < 2 * ENOUGH and not expired():
-                price_cells(columns, test, part, finding)
+                price_cells(columns, test, part, finding, expired)
     return _best(finding.found | finding.near)
 
 
@@ -84,7 +84,7 @@ def _level(
     for start in range(0, len(parts), BATCH):
         if expired():
             return None
-        for still, met in _priced(columns, test, parts[start : start + BATCH]):
+        for still, met in _priced(columns, test, parts[start : start + BATCH], expired):
             finding.found |= met.found
             finding.near |= met.near
             left += [still] if still is not None else []
@@ -95,11 +95,11 @@ def _level(
 
 
 def _priced(
-    columns: Columns, test: Test, parts: list[Piece]
+    columns: Columns, test: Test, parts: list[Piece], expired: Callable[[], bool]
 ) -> Iterator[tuple[Piece | None, Finding]]:
     """The open cells of each part, and what was met there; the parts are priced side by side."""
     findings = [Finding() for _ in parts]
-    jobs = (repeat(columns), repeat(test), parts, findings)
+    jobs = (repeat(columns), repeat(test), parts, findings, repeat(expired))
     yield from zip(_workers().map(price_cells, *jobs), findings, strict=True)
 
 
