@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 
 from costmodel.problem import Problem
 from planner.chain_meshes import renumbered, search_chain_meshes
+from planner.chains import by_room
+from planner.degrees import slowest_pool
 from planner.exact import prove
-from planner.family_search import FAMILIES, family_found
+from planner.family_search import FAMILIES, family_found, make_family_ready
 from planner.improvement import improve
 from planner.instance import Draft, Instance, Score, layout_of, shapes_of
 from planner.mesh_search import (
@@ -128,13 +130,30 @@ def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch
 def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
     """The search of one target's space, and of that on a rounder part of an odd cluster."""
     instance = clipped(everything, problem, clip(everything.space, problem, target), target)
-    found = _search(problem, instance, target, watch)
+    spare_s = FIRST_MESHES * watch.limit_s
+    if target.name == ANY and spare_s >= LEAST_MESHES_S:
+        found = _search(problem, instance, target, replace(watch, limit_s=watch.limit_s - spare_s))
+        if not found.optimal:
+            found = _joined(found, _first_meshes(problem, instance, watch, spare_s))
+    else:
+        found = _search(problem, instance, target, watch)
     rounder = replace(instance, chips=tuple(rounded(chips) for chips in instance.chips))
     if rounder.chips != instance.chips and not found.optimal and not watch.expired():
         found = _joined(found, _search(problem, rounder, target, watch))
     return Outcome(
         target=target, instance=instance, found=found, best=_first_placed(problem, instance, found)
     )
+
+
+FIRST_MESHES, LEAST_MESHES_S = 0.15, 1.0
+"""Of all time, for chains of meshes in a space without a shape; the least that is worth it."""
+
+
+def _first_meshes(problem: Problem, instance: Instance, watch: Watch, spare_s: float) -> Found:
+    """The chains of meshes that their own search finds first: large clusters are often best so."""
+    own = Watch(limit_s=spare_s, progress=lambda _, step_s: watch.saw(step_s))
+    make_family_ready("flagscale")
+    return family_found(problem, "flagscale", instance, own)[0]
 
 
 SIGNIFICANT_BITS = 4
@@ -226,6 +245,10 @@ def _whole(instance: Instance, watch: Watch, shape: Shape) -> Found:
     found = search(instance, replace(watch, limit_s=SEARCH_SHARE * watch.limit_s))
     if not found.optimal and not watch.expired():
         usual += _within(instance, search_chain_meshes(instance, watch, shape))
+    if not found.optimal and not watch.expired() and len(instance.chips) > 1:
+        slowest = slowest_pool(instance)
+        left = _orders(instance, tuple(k for k in by_room(instance) if k != slowest), shape)
+        usual += _within(instance, _meshes(instance, left, watch, shape, BRIEF))
     free = replace(instance, largest_zero=3)
     polished = [improve(free, draft, score, watch)[:2] for draft, score in usual if _fits(score)]
     added = _found([*usual, *polished], MESH, watch)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
+from threading import Lock
 from typing import Any, Protocol, cast
 
 from service.outcomes import BusyError, OverdueError
@@ -45,6 +46,7 @@ class ProcessWorker:
 
     def __init__(self) -> None:
         self._closed = False
+        self._killing = Lock()
         self._start()
 
     def call(self, task: Task, argument: object, limit_s: float) -> object:
@@ -79,9 +81,10 @@ class ProcessWorker:
             self._start()
 
     def _kill(self) -> None:
-        self._process.kill()
-        self._process.join()
-        self._connection.close()
+        with self._killing:
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")

@@ -7,6 +7,9 @@ from planner.arrays import IntArray
 from planner.families.costs import Costs
 from planner.families.score import fastest, step_s
 
+WORK = 4_000_000
+"""Micro-batches times stages that evaluations of one climb may simulate."""
+
 GAIN = 1e-9
 """Relative improvement from which a move is taken."""
 
@@ -25,17 +28,28 @@ def options_for(
 
 
 @nb.njit(cache=True, nogil=True)
+def _moved(cuts: IntArray, trial: IntArray, i: int, q: int) -> None:
+    """Writes the cuts when stage i gives a layer to stage q."""
+    trial[:] = cuts
+    if i < q:
+        trial[i + 1 : q + 1] -= 1
+    else:
+        trial[q + 1 : i + 1] += 1
+
+
+@nb.njit(cache=True, nogil=True)
 def climb(
     x: Costs, modes: IntArray, cuts: IntArray, microbatches: int, limit: int
 ) -> tuple[float, IntArray, IntArray, int]:
     """Best step time reached, with options, cuts and evaluations.
 
     modes: options of each stage in order of preference, padded with -1, (p, V). Every layer of a
-    stage may move to any other; the best move is taken until none helps.
+    stage may move to any other; the best move is taken until none helps. It ends after ``limit``
+    evaluations and the pass begun, or after ``WORK`` passes of a micro-batch through a stage.
     """
     p = len(modes)
     rows, trial_rows = np.zeros(p, np.int64), np.zeros(p, np.int64)
-    best, spent = np.inf, 1
+    best, spent, work = np.inf, 1, WORK // p
     if options_for(x, modes, cuts, microbatches, rows):
         best = step_s(x, rows, cuts, microbatches)
     trial = cuts.copy()
@@ -46,11 +60,9 @@ def climb(
             for q in range(p):
                 if i == q or cuts[i + 1] - cuts[i] < 2:
                     continue
-                trial[:] = cuts
-                if i < q:
-                    trial[i + 1 : q + 1] -= 1
-                else:
-                    trial[q + 1 : i + 1] += 1
+                if spent * microbatches >= work:
+                    return best, rows, cuts, spent
+                _moved(cuts, trial, i, q)
                 if not options_for(x, modes, trial, microbatches, trial_rows):
                     continue
                 seconds = step_s(x, trial_rows, trial, microbatches)
