@@ -130,13 +130,7 @@ def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch
 def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
     """The search of one target's space, and of that on a rounder part of an odd cluster."""
     instance = clipped(everything, problem, clip(everything.space, problem, target), target)
-    spare_s = FIRST_MESHES * watch.limit_s
-    if target.name == ANY and spare_s >= LEAST_MESHES_S:
-        found = _search(problem, instance, target, replace(watch, limit_s=watch.limit_s - spare_s))
-        if not found.optimal:
-            found = _joined(found, _first_meshes(problem, instance, watch, spare_s))
-    else:
-        found = _search(problem, instance, target, watch)
+    found = _whole_space(problem, instance, target, watch)
     rounder = replace(instance, chips=tuple(rounded(chips) for chips in instance.chips))
     if rounder.chips != instance.chips and not found.optimal and not watch.expired():
         found = _joined(found, _search(problem, rounder, target, watch))
@@ -145,8 +139,24 @@ def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch
     )
 
 
-FIRST_MESHES, LEAST_MESHES_S = 0.15, 1.0
-"""Of all time, for chains of meshes in a space without a shape; the least that is worth it."""
+FIRST_MESHES, LEAST_MESHES_S, MANY_CHIPS = 0.15, 1.0, 2048
+"""Of all time, for chains of meshes in a space without a shape; the least time that is worth it,
+and the chips from which they are looked at first, since the other searches take longer there."""
+
+
+def _whole_space(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
+    """The search of the target's space; without a shape, with what the family's search finds."""
+    spare_s = FIRST_MESHES * watch.limit_s
+    if target.name != ANY or spare_s < LEAST_MESHES_S:
+        return _search(problem, instance, target, watch)
+    if sum(instance.chips) >= MANY_CHIPS:
+        meshes = _first_meshes(problem, instance, watch, spare_s)
+        return _joined(_search(problem, instance, target, watch), meshes)
+    rest = replace(watch, limit_s=watch.limit_s - spare_s)
+    found = _search(problem, instance, target, rest)
+    if found.optimal:
+        return found
+    return _joined(found, _first_meshes(problem, instance, watch, spare_s))
 
 
 def _first_meshes(problem: Problem, instance: Instance, watch: Watch, spare_s: float) -> Found:
