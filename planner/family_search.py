@@ -10,7 +10,6 @@ from planner.families.flagscale import SPACE as FLAGSCALE
 from planner.families.flagscale import search_meshes
 from planner.families.megatron import SPACE as MEGATRON
 from planner.families.megatron import search_equal_degree
-from planner.families.ready import make_ready
 from planner.instance import Instance
 from planner.search import Found, Scored
 from planner.values import Bound
@@ -22,12 +21,6 @@ FAMILIES: Mapping[str, tuple[str, Search]] = MappingProxyType(
     {"megatron": (MEGATRON, search_equal_degree), "flagscale": (FLAGSCALE, search_meshes)}
 )
 """By name of the target: the family's space and its search."""
-
-
-def make_family_ready(target: str) -> None:
-    """Compiles the loops of the target's family, if it has one."""
-    if target.partition("@")[0] in FAMILIES:
-        make_ready()
 
 
 def family_found(

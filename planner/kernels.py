@@ -12,6 +12,7 @@ from costmodel.schedules.registry import schedule
 from planner.arrays import Arrays, stage_bytes, template_seconds
 from planner.balance import balance
 from planner.chains import no_limits
+from planner.families import ready
 from planner.lengths import Choices, quickest
 from planner.space import SEARCHED_SCHEDULES
 
@@ -19,6 +20,7 @@ from planner.space import SEARCHED_SCHEDULES
 @cache
 def make_ready() -> None:
     """Calls every compiled loop on one option with two layers."""
+    ready.make_ready()
     x = _two_layers()
     rows, one = np.zeros((1, 1), np.int64), np.ones(1, np.int64)
     choices = Choices(rows=rows, place=np.zeros(1, np.int64), groups=one)

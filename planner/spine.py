@@ -15,7 +15,7 @@ from planner.baselines.baseline import Setting
 from planner.baselines.registry import compared
 from planner.bound import EXACT
 from planner.certificate import certified
-from planner.family_search import family_bound, make_family_ready
+from planner.family_search import family_bound
 from planner.instance import Instance, layout_of
 from planner.kernels import make_ready
 from planner.placement import place
@@ -58,7 +58,6 @@ def plan(  # noqa: PLR0913  the question of a user
     a chip, an unknown target).
     """
     make_ready()
-    make_family_ready(target)
     kept_s = min(KEPT_S, KEPT_SHARE * time_limit_s)
     watch = Watch(limit_s=time_limit_s - kept_s, progress=progress)
     check_target(target)

@@ -8,7 +8,7 @@ from planner.chain_meshes import renumbered, search_chain_meshes
 from planner.chains import by_room
 from planner.degrees import slowest_pool
 from planner.exact import prove
-from planner.family_search import FAMILIES, family_found, make_family_ready
+from planner.family_search import FAMILIES, family_found
 from planner.improvement import improve
 from planner.instance import Draft, Instance, Score, layout_of, shapes_of
 from planner.mesh_search import (
@@ -96,13 +96,7 @@ def _of_family(
     own = Watch(limit_s=left_s, progress=lambda _, step_s: watch.saw(step_s))
     first, bound_s = family_found(problem, target.name, instance, own)
     rest = Watch(limit_s=beside_s, progress=lambda _, step_s: watch.saw(step_s))
-    others = _search(problem, instance, target, rest)
-    found = replace(
-        others,
-        ranked=tuple(sorted((*first.ranked, *others.ranked), key=lambda s: s.rank)),
-        evaluated=first.evaluated + others.evaluated,
-        cut_off=first.cut_off or others.cut_off,
-    )
+    found = _joined(_search(problem, instance, target, rest), first)
     best = _first_placed(problem, instance, found)
     return Outcome(target=target, instance=instance, found=found, best=best, bound_s=bound_s)
 
@@ -162,7 +156,6 @@ def _whole_space(problem: Problem, instance: Instance, target: Target, watch: Wa
 def _first_meshes(problem: Problem, instance: Instance, watch: Watch, spare_s: float) -> Found:
     """The chains of meshes that their own search finds first: large clusters are often best so."""
     own = Watch(limit_s=spare_s, progress=lambda _, step_s: watch.saw(step_s))
-    make_family_ready("flagscale")
     return family_found(problem, "flagscale", instance, own)[0]
 
 
@@ -180,7 +173,7 @@ def rounded(chips: int) -> int:
 
 
 def _joined(found: Found, part: Found) -> Found:
-    """What was found, and what was found on a part of the cluster."""
+    """What was found, and what was found in a part of the space."""
     return replace(
         found,
         ranked=tuple(sorted((*found.ranked, *part.ranked), key=lambda s: s.rank)),
@@ -228,10 +221,11 @@ def _orders(instance: Instance, group: tuple[int, ...], shape: Shape) -> list[tu
 def _by_tp(instance: Instance, watch: Watch, shape: Shape) -> Found:
     """One tp for all stages: the spaces of every tp one after another, with equal time."""
     values = sorted({option.tp for option in instance.space.options})
+    left_s = max(0.0, watch.limit_s - watch.elapsed_s)
     found: list[Found] = []
     for tp in values:
         part = with_options(instance, [o for o in instance.space.options if o.tp == tp])
-        own = Watch(limit_s=watch.limit_s / len(values), progress=lambda _, s: watch.saw(s))
+        own = Watch(limit_s=left_s / len(values), progress=lambda _, s: watch.saw(s))
         one = _shaped(part, own, shape)
         ranked = [replace(s, draft=renumbered(s.draft, part, instance)) for s in one.ranked]
         found.append(replace(one, ranked=tuple(ranked)))

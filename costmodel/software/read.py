@@ -51,11 +51,15 @@ def software_profile(name: str) -> SoftwareProfile:
     )
 
 
+SECTIONS = ("title", "runs", "fit", "efficiency")
+"""Of a software profile."""
+
+
 def read_constants(path: Path) -> dict[str, float | bool]:
     """The constants that the profile in a file states, by name.
 
-    Raises InputError with every violation, each by its place in the file, and for shares by
-    architecture, which only bundled profiles have.
+    Raises InputError with every violation, each by its place in the file, and for sections that no
+    profile has: nothing that a file says is passed over.
     """
     document = load_document(path)
     entries = document.get("efficiency")
@@ -68,6 +72,9 @@ def read_constants(path: Path) -> dict[str, float | bool]:
         )
     stated = {key: _value(entry) for key, entry in cast("dict[str, object]", entries).items()}
     faults = constant_faults(stated, place=f"{path}: efficiency")
+    for name in document.keys() - SECTIONS:
+        error = UnknownNameError(kind="section", name=name, known=SECTIONS, field=f"{path}: {name}")
+        faults += error.violations
     if faults:
         raise InputError(faults)
     return cast("dict[str, float | bool]", stated)

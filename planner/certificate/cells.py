@@ -150,12 +150,10 @@ _OWN = local()
 
 def _work_space(deepest: int, layers: int) -> Labels:
     """Labels of this thread, written anew by each use."""
-    spaces: dict[str, Labels] = _OWN.__dict__
-    key = f"{deepest}x{layers}"
-    if key not in spaces:
-        spaces.clear()
-        spaces[key] = empty_labels(deepest, layers)
-    return spaces[key]
+    known: Labels | None = getattr(_OWN, "labels", None)
+    if known is None or known.low.shape != (2, deepest + 1, layers + 1):
+        known = _OWN.labels = empty_labels(deepest, layers)
+    return known
 
 
 Answer = tuple[FloatArray, FloatArray, NDArray[np.int32]]

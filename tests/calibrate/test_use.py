@@ -211,6 +211,13 @@ def test_constants_that_nothing_reaches_are_refused(tmp_path: Path) -> None:
     assert "at most 2" in str(caught.value)
 
 
+def test_sections_that_no_profile_has_are_not_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("efficiency: {gemm: 0.8}\nkernels: {hopper: {gemm: {value: 0.5}}}\n")
+    with pytest.raises(InputError, match="kernels"):
+        read_constants(path)
+
+
 def test_a_job_names_its_software() -> None:
     job = {"global_batch_size": 8, "sequence_length": 4096}
 

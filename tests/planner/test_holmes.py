@@ -12,11 +12,11 @@ APART = (("ib", "roce", 32),)
 
 
 def test_predictions_are_near_the_published_figure() -> None:
-    """Errors today: +25 % and +9 %; the figure itself was read to 4 %."""
+    """Errors today: -10 % and +7 %; the figure itself was read to 4 %."""
     naive = evaluate(holmes_problem(over_ethernet=True), two_stages(MIXED)).step_time_s
     rule = evaluate(holmes_problem(), two_stages(APART)).step_time_s
 
-    assert tflops(naive) == pytest.approx(PUBLISHED["naive rank order"], rel=0.3)
+    assert tflops(naive) == pytest.approx(PUBLISHED["naive rank order"], rel=0.25)
     assert tflops(rule) == pytest.approx(PUBLISHED["Holmes's rule"], rel=0.15)
     assert rule < naive
 
