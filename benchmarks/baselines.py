@@ -209,8 +209,8 @@ communicator over two vendors, so a framework's column may be below 1. Repeat wi
 TFLOP/s per chip of a 7.5B model (36 layers, hidden 4096, sequence 2,048, batch 2,048) on
 `hybrid-64`, counted as Holmes does, against the figure of its repository (read by pixel, 4 %).
 Naive rank order: data-parallel groups span InfiniBand and RoCE, so that all traffic between nodes
-goes through sockets over Ethernet. Software profile `{HOLMES_JOB.software}`, the stack of that time;
-with the default one the errors are +25 and +9 %.
+goes through sockets over Ethernet. Software profile: `{HOLMES_JOB.software}`, the stack of that
+time; with the default one the errors are +25 and +9 %.
 
 {holmes}
 """
