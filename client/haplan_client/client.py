@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import httpx
 
@@ -12,12 +12,14 @@ from haplan_client.protocol import (
     Question,
     Request,
     Response,
+    Wishes,
     estimate_request,
     list_request,
     plan_request,
     read_document,
     read_items,
     stored_plan_request,
+    trace_request,
 )
 
 DEFAULT_URL = "http://127.0.0.1:8765"
@@ -48,12 +50,15 @@ class Client:
         cluster: str | Mapping[str, Any],
         job: Mapping[str, Any],
         *,
-        target: str | None = None,
         time_limit_s: float = DEFAULT_TIME_LIMIT_S,
+        **wishes: Unpack[Wishes],
     ) -> Document:
-        """The fastest layout as a plan document; an infeasible one says so in `status`."""
+        """The fastest layout as a plan document; an infeasible one says so in `status`.
+
+        wishes: `target`, `pins`, `exclude`, `objective` and the other fields of `Wishes`.
+        """
         question = Question(model=model, cluster=cluster, job=job)
-        request = plan_request(question, target=target, time_limit_s=time_limit_s)
+        request = plan_request(question, time_limit_s=time_limit_s, **wishes)
         return read_document(self._send(request))
 
     def estimate(
@@ -70,6 +75,10 @@ class Client:
     def get_plan(self, plan_id: str) -> Document:
         """A stored plan."""
         return read_document(self._send(stored_plan_request(plan_id)))
+
+    def trace(self, plan_id: str, *, pipeline: int | None = None) -> Document:
+        """The timeline of a stored plan as Chrome trace events; by default of the pipeline that ends the step."""
+        return read_document(self._send(trace_request(plan_id, pipeline=pipeline)))
 
     def list_plans(self) -> list[Document]:
         """Summaries of the stored plans, newest first."""
@@ -126,12 +135,15 @@ class AsyncClient:
         cluster: str | Mapping[str, Any],
         job: Mapping[str, Any],
         *,
-        target: str | None = None,
         time_limit_s: float = DEFAULT_TIME_LIMIT_S,
+        **wishes: Unpack[Wishes],
     ) -> Document:
-        """The fastest layout as a plan document; an infeasible one says so in `status`."""
+        """The fastest layout as a plan document; an infeasible one says so in `status`.
+
+        wishes: `target`, `pins`, `exclude`, `objective` and the other fields of `Wishes`.
+        """
         question = Question(model=model, cluster=cluster, job=job)
-        request = plan_request(question, target=target, time_limit_s=time_limit_s)
+        request = plan_request(question, time_limit_s=time_limit_s, **wishes)
         return read_document(await self._send(request))
 
     async def estimate(
@@ -148,6 +160,10 @@ class AsyncClient:
     async def get_plan(self, plan_id: str) -> Document:
         """A stored plan."""
         return read_document(await self._send(stored_plan_request(plan_id)))
+
+    async def trace(self, plan_id: str, *, pipeline: int | None = None) -> Document:
+        """The timeline of a stored plan as Chrome trace events; by default of the pipeline that ends the step."""
+        return read_document(await self._send(trace_request(plan_id, pipeline=pipeline)))
 
     async def list_plans(self) -> list[Document]:
         """Summaries of the stored plans, newest first."""

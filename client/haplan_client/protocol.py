@@ -4,9 +4,9 @@ The blocking and the asynchronous client are thin shells around these functions.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -51,10 +51,23 @@ class Question:
         return {"model": self.model, "cluster": self.cluster, "job": dict(self.job)}
 
 
-def plan_request(question: Question, *, target: str | None, time_limit_s: float) -> Request:
-    """Ask for the fastest layout."""
-    body = question.document() | {"time_limit_s": time_limit_s}
-    body |= {} if target is None else {"target": target}
+class Wishes(TypedDict, total=False):
+    """What a plan has to keep to, or comes with; what is left out is as the service has it."""
+
+    target: str | None
+    baselines: bool
+    layout: str | Mapping[str, Any] | None
+    pins: Sequence[str]
+    exclude: Sequence[str]
+    objective: str
+    tokens: float | None
+    deadline_hours: float | None
+
+
+def plan_request(question: Question, *, time_limit_s: float, **wishes: Unpack[Wishes]) -> Request:
+    """Ask for the fastest layout; a wish that is None is not said."""
+    said = {name: wish for name, wish in wishes.items() if wish is not None}
+    body = question.document() | {"time_limit_s": time_limit_s} | said
     return Request(
         method="POST", path="/v1/plans", body=body, timeout_s=time_limit_s + ANSWER_MARGIN_S
     )
@@ -70,6 +83,12 @@ def estimate_request(question: Question, *, layout: str | Mapping[str, Any]) -> 
 def stored_plan_request(plan_id: str) -> Request:
     """Ask for a stored plan."""
     return Request(method="GET", path=f"/v1/plans/{quote(plan_id, safe=':')}")
+
+
+def trace_request(plan_id: str, *, pipeline: int | None) -> Request:
+    """Ask for the timeline of a stored plan."""
+    path = stored_plan_request(plan_id).path + "/trace"
+    return Request(method="GET", path=path if pipeline is None else f"{path}?pipeline={pipeline}")
 
 
 def list_request(kind: str) -> Request:

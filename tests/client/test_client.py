@@ -19,6 +19,8 @@ from haplan_client import (
     ServerError,
     TransportError,
 )
+from haplan_client.protocol import Wishes
+from haplan_client.schema.requests import PlanRequest, Question
 
 JOB = {"global_batch_size": 8, "sequence_length": 128}
 
@@ -53,6 +55,32 @@ def test_plan_sends_the_question() -> None:
     }
     assert seen[0].extensions["timeout"]["read"] > 3
     assert seen[0].extensions["timeout"]["connect"] <= 10
+
+
+def test_wishes_are_sent_as_they_are_and_none_is_not_said() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(201, json=json.loads(request.content))
+
+    with client_of(handler) as client:
+        sent = client.plan("m", "c", JOB, target=None, exclude=["a:3"], pins=["tp=4,8"])
+
+    assert (sent["exclude"], sent["pins"]) == (["a:3"], ["tp=4,8"])
+    assert set(sent) == {"model", "cluster", "job", "time_limit_s", "exclude", "pins"}
+
+
+def test_wishes_are_the_fields_that_a_plan_request_has_beside_the_question() -> None:
+    fields = set(PlanRequest.model_fields) - set(Question.model_fields) - {"time_limit_s"}
+
+    assert set(Wishes.__annotations__) == fields
+
+
+def test_trace_asks_for_a_pipeline() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"asked": str(request.url.raw_path, "ascii")})
+
+    with client_of(handler) as client:
+        assert client.trace("sha256:1") == {"asked": "/v1/plans/sha256:1/trace"}
+        assert client.trace("sha256:1", pipeline=2)["asked"].endswith("/trace?pipeline=2")
 
 
 def test_estimate_sends_the_layout() -> None:
