@@ -77,7 +77,7 @@ class Client:
         return read_document(self._send(stored_plan_request(plan_id)))
 
     def trace(self, plan_id: str, *, pipeline: int | None = None) -> Document:
-        """The timeline of a stored plan as Chrome trace events; by default of the pipeline that ends the step."""
+        """The timeline of a stored plan of one pipeline, by default the one that ends the step."""
         return read_document(self._send(trace_request(plan_id, pipeline=pipeline)))
 
     def list_plans(self) -> list[Document]:
@@ -162,7 +162,7 @@ class AsyncClient:
         return read_document(await self._send(stored_plan_request(plan_id)))
 
     async def trace(self, plan_id: str, *, pipeline: int | None = None) -> Document:
-        """The timeline of a stored plan as Chrome trace events; by default of the pipeline that ends the step."""
+        """The timeline of a stored plan of one pipeline, by default the one that ends the step."""
         return read_document(await self._send(trace_request(plan_id, pipeline=pipeline)))
 
     async def list_plans(self) -> list[Document]:

@@ -57,7 +57,22 @@ def accuracy(
 ) -> Document:
     """The whole document. efficiency: constants for all cases, else those of each one's stack."""
     scored, skipped = score_all(cases, min_quality=min_quality, efficiency=efficiency)
-    return accuracy_document([row_of(found) for found in scored], skipped)
+    rows = [row_of(found) for found in scored]
+    return accuracy_document(rows, skipped) | {"runs": [run_document(row) for row in rows]}
+
+
+def run_document(row: Row) -> Document:
+    """One scored case: its errors by metric, both step times and what was assumed."""
+    width, seconds = 1.0 + row.half_width, row.predicted_s
+    return {
+        "id": row.id,
+        "stack": row.stack,
+        "measured_s": row.measured_s,
+        "predicted_s": seconds,
+        "interval_s": [seconds / width, seconds * width],
+        "errors": dict(row.errors),
+        "assumptions": list(row.assumptions),
+    }
 
 
 def accuracy_document(rows: Sequence[Row], skipped: Sequence[Skipped]) -> Document:

@@ -104,6 +104,9 @@ def fix_of(detail: Detail, model: type[BaseModel] | None = None) -> str:
     if kind == "extra_forbidden" and model is not None:
         known = fields_at(model, location[:-1])
         return did_you_mean(suggest(str(location[-1]), known), known)
+    if kind == "model_type" and model is not None and location:
+        inside = ", ".join(f"{name}: ..." for name in fields_at(model, location)[:4])
+        return f"write its fields, as in `{{{inside}}}`"
     if kind == "value_error" and not _has_rule(detail):
         return _message(detail)
     return FIXES.get(kind, "correct it").format_map(detail.get("ctx") or {})
@@ -117,6 +120,8 @@ def rule_of(detail: Detail) -> str:
         return "is not a field here"
     if detail["type"] == "value_error" and not _has_rule(detail):
         return "must have a unit"
+    if detail["type"] in ("model_type", "dict_type"):
+        return "must be fields with values"
     message = _message(detail)
     inner = message.removeprefix("Input should be ")
     if inner != message and not inner.startswith("must"):

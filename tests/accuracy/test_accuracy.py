@@ -49,6 +49,18 @@ def test_the_document_has_the_figures_of_every_metric() -> None:
     json.dumps(document, allow_nan=False)
 
 
+def test_every_scored_run_is_listed_with_its_assumptions() -> None:
+    document = accuracy(CASES)
+
+    assert len(document["runs"]) == document["scored"]
+    for scored in document["runs"]:
+        low, high = scored["interval_s"]
+        assert low < scored["predicted_s"] < high
+        error = scored["predicted_s"] / scored["measured_s"] - 1.0
+        assert scored["errors"]["time"] == pytest.approx(error)
+        assert all(scored["assumptions"])
+
+
 def test_large_stacks_count_alike() -> None:
     rows = [row(0.1, stack="a")] * 20 + [row(-0.3, stack="b")] * 40 + [row(9.0, stack="c")] * 19
 

@@ -197,6 +197,13 @@ def test_all_violations_of_the_second_kind_come_at_once() -> None:
     }
 
 
+def test_a_text_in_place_of_fields_is_told_the_fields() -> None:
+    found = violations(document({"scale_out": "infiniband-hdr"}))
+
+    assert "must be fields with values" in found["/pools/0/scale_out"]
+    assert "`{link: ..., nics: ...}`" in found["/pools/0/scale_out"]
+
+
 def test_every_message_is_one_readable_line() -> None:
     found = violations(document({"chip": "x" * 150, "nodes": [1] * 500}))
     assert all("\n" not in line and len(line) < 300 for line in found.values())

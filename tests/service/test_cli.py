@@ -20,7 +20,7 @@ PLAN = ["plan", "llama3-8b", "hybrid-64", "--global-batch-size=64", "--sequence-
 
 COMMANDS = {
     "accuracy", "calibrate", "plan", "estimate", "model", "explain", "validate", "chips",
-    "clusters", "regress", "serve", "simulate",
+    "clusters", "links", "regress", "serve", "simulate",
 }  # fmt: skip
 LATER = ("import", "export", "lint", "improve", "transition", "replan")
 

@@ -15,6 +15,7 @@ from service.cli.main import build_app, run
 from tests.project.sources import ROOT
 
 SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED_BLOCK = re.compile(r"^`([a-z.]+)`\n```[a-z]+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUICK = {"plan": ["--time-limit", "3"]}
 """What is added so that an example takes no longer than a test may."""
 CONFIG = {
@@ -99,6 +100,22 @@ def test_an_example_runs(
     assert len(served) == (command == "serve")
     if "--format json" in example and "-o" not in rest:
         json.loads(captured.out)
+
+
+def test_getting_started_runs_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    files: list[tuple[str, str]] = NAMED_BLOCK.findall(text)
+    assert {name for name, _ in files} == {"config.json", "cluster.yaml", "suite.yaml"}
+    for name, content in files:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    commands = "".join(SHELL_BLOCK.findall(text)).splitlines()
+    codes = {line: run(shlex.split(line)[1:]) for line in commands}
+
+    assert {line: code for line, code in codes.items() if code} == {}, capsys.readouterr().err
 
 
 def test_every_command_has_an_example() -> None:

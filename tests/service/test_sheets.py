@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from costmodel.hardware.read import chip_names, cluster_names, load_cluster
+from costmodel.hardware.sheets.read import link_names
 from service.cli.main import run
 from service.sheets import chip_document, cluster_sheets
 
@@ -62,7 +63,33 @@ def test_what_a_cluster_overrides_is_shown(
     assert "infiniband-hdr" in text
 
 
-@pytest.mark.parametrize("command", ["chips", "clusters"])
+@pytest.mark.parametrize("name", cluster_names())
+def test_the_file_of_a_cluster_is_that_cluster(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["clusters", name, "--document"]) == 0
+    path = tmp_path / "mine.yaml"
+    path.write_text(capsys.readouterr().out, encoding="utf-8")
+
+    assert load_cluster(path) == load_cluster(name)
+
+
+def test_the_file_of_no_cluster_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["clusters", "--document"]) == 2
+    assert "--document: needs a NAME" in capsys.readouterr().err
+
+
+def test_links_are_listed_with_units(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["links"]) == 0
+    text = capsys.readouterr().out
+    rows = {words[0]: words[1:] for line in text.splitlines() if (words := line.split())}
+
+    assert set(link_names()) <= set(rows)
+    assert rows["nvlink4"][:4] == ["450", "GB/s", "1.9", "us"]
+    assert rows["metaxlink"][0] == "?"
+
+
+@pytest.mark.parametrize("command", ["chips", "links", "clusters"])
 def test_an_unknown_name_is_bad_input(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "h1000"]) == 2
     assert "must name a known" in capsys.readouterr().err

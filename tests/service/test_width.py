@@ -38,6 +38,8 @@ def assert_readable(lines: list[str]) -> None:
     [
         ["chips"],
         ["chips", "nvidia-h100-sxm-80g"],
+        ["links"],
+        ["links", "nvlink4"],
         ["clusters"],
         ["clusters", "h100-a800-h20-1024"],
         ["model", "deepseek-v3"],

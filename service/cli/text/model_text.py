@@ -11,13 +11,14 @@ from service.cli.text.tables import facts, remarks, table
 
 Document = dict[str, Any]
 
+GIGA = 1e9
 PARTS = {
-    "embedding": "of it embedding",
-    "expert": "of it experts",
-    "component": "of it beside the stack",
+    "embedding": "input embedding",
+    "expert": "routed experts",
+    "component": "beside the stack",
     "mtp": "multi-token prediction",
 }
-"""Parts of a model by their key; multi-token prediction is not in the total."""
+"""Parts of a model by their key, in the total but for multi-token prediction."""
 
 
 def show_model(model: Document) -> RenderableType:
@@ -33,10 +34,7 @@ def show_model(model: Document) -> RenderableType:
             for key, name in PARTS.items()
             if parameters[key]
         ),
-        (
-            "model FLOP",
-            f"{count(model['flops_per_token'])} a token at {model['sequence_length']:,} tokens",
-        ),
+        ("model FLOP", work_text(model)),
     ]
     rows = [
         (block["name"], str(block["count"]), f"{block['parameters']:,}", str(block["ops"]))
@@ -47,6 +45,12 @@ def show_model(model: Document) -> RenderableType:
         table("Blocks", ("block", ">times", ">parameters of one", ">ops"), rows),
         remarks("Assumptions", model["assumptions"], style="dim"),
     )
+
+
+def work_text(model: Document) -> str:
+    """Arithmetic of one token."""
+    work = f"{model['flops_per_token'] / GIGA:,.4g} GFLOP a token"
+    return f"{work}, forward and backward, at {model['sequence_length']:,} tokens"
 
 
 def show_graph(graph: Document) -> RenderableType:

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.text.pipeline_text import pipelines_text
-from service.cli.text.quantities import bar, count, gibibytes, percent, seconds
+from service.cli.text.quantities import bar, gibibytes, percent, seconds
 from service.cli.text.tables import facts, remarks, some, table
 
 Document = dict[str, Any]
@@ -151,7 +151,7 @@ def baseline_cells(baseline: Document) -> tuple[str, str]:
 
 def search_text(search: Document) -> str:
     """How long the search took."""
-    return f"{count(search['evaluated'])} layouts in {seconds(search['elapsed_s'])}"
+    return f"{search['evaluated']:,} layouts in {seconds(search['elapsed_s'])}"
 
 
 def progress_text(elapsed_s: float, limit_s: float, best_s: float | None) -> str:
