@@ -61,7 +61,7 @@ def assumptions_for(cluster: Cluster, use: Use) -> tuple[str, ...]:
         f"{thing} ({', '.join(dict.fromkeys(where))}): {name} = {values} ({CLASS_DEFAULT})"
         for (thing, name, values), where in places.items()
     ]
-    return (*said, *_staged(use))
+    return (*said, *_wide_meshes(cluster, use), *_staged(use))
 
 
 def _relied_on(cluster: Cluster, use: Use) -> Iterator[tuple[str, str, list[Assumption]]]:
@@ -101,6 +101,16 @@ def _values(items: list[Assumption]) -> str:
     return "; ".join(
         f"{value} for {', '.join(names)}" if any(names) else value for value, names in keys.items()
     )
+
+
+def _wide_meshes(cluster: Cluster, use: Use) -> list[str]:
+    """Full meshes that are taken to join more chips than their ports reach."""
+    return [
+        f"link {pool.scale_up.name} (pool {pool.name}): a full mesh of {pool.scale_up.ports + 1} "
+        f"chips is taken to join {pool.scale_up_domain}"
+        for pool in cluster.pools
+        if use.scale_up.get(pool.name) and pool.scale_up_domain > pool.scale_up.ports + 1 > 2
+    ]
 
 
 def _staged(use: Use) -> list[str]:

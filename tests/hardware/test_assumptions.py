@@ -92,3 +92,23 @@ def test_a_plan_where_no_pool_has_the_precision_is_refused_by_name() -> None:
     job = Job(global_batch_size=64, sequence_length=4096, precision="fp8")
     with pytest.raises(UnknownNumberError, match=r"pool ib, .*NVIDIA A100.*fp8"):
         plan(DENSE, load_cluster("hybrid-64"), job)
+
+
+def test_a_mesh_that_joins_more_chips_than_its_ports_reach_is_said() -> None:
+    pool = {
+        "name": "x",
+        "nodes": 2,
+        "chips_per_node": 16,
+        "chip": "huawei-ascend-910b2",
+        "scale_up": "hccs-910b",
+        "scale_out": {"link": "roce-200g", "nics": 8},
+    }
+    said = "link hccs-910b (pool x): a full mesh of 8 chips is taken to join 16"
+    for chips, expected in ((16, True), (8, False)):
+        document = {
+            "name": "c",
+            "class_defaults": True,
+            "pools": [pool | {"chips_per_node": chips}],
+        }
+        cluster = load_cluster(document)
+        assert (said in assumptions_for(cluster, whole(cluster))) is expected
