@@ -96,3 +96,5 @@ def test_the_verdict_is_a_sentence() -> None:
     assert "The choice is open" in robustness_lines(found)[0]
     assert "best of 4" in robustness_lines(found)[0]
     assert "No layout" in robustness_lines(found | {"rivals": 0})[0]
+    assert "1.0 % slower" in robustness_lines(found)[1]
+    assert "2.0 % faster" in robustness_lines(found | {"best_rival_relative": -0.02})[1]

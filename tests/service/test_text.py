@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console, RenderableType
 
-from service.cli.text.plan_text import show_plan
+from service.cli.text.plan_text import show_plan, step_text
 from service.cli.text.quantities import (
     bar,
     count,
@@ -110,3 +110,10 @@ def test_a_plan_says_what_people_ask_first() -> None:
 
     for part in ("2 s", "131,072 tokens/s", "MFU 35.0 %", "gap 5.3 %", "4 times", "does not fit"):
         assert part in text
+
+
+def test_a_step_time_comes_with_its_interval() -> None:
+    found = {"step_time_s": 2.0, "interval_s": [1.5, 2.5]}
+
+    assert step_text(found) == "2 s  (90 %: 1.5 s to 2.5 s)"
+    assert step_text({"step_time_s": 2.0}) == "2 s"

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.text.plan_text import breakdown_table
+from service.cli.text.plan_text import breakdown_table, step_text
 from service.cli.text.quantities import (
     gibibyte_number,
     gibibytes,
@@ -103,7 +103,7 @@ def result_facts(estimate: Document) -> list[tuple[str, str]]:
     """The figures that people ask for first."""
     prediction = estimate["prediction"]
     return [
-        ("step time", seconds(prediction["step_time_s"])),
+        ("step time", step_text(prediction)),
         ("throughput", f"{prediction['tokens_per_s']:,.0f} tokens/s"),
         ("per chip", f"{prediction['tokens_per_s_per_chip']:,.1f} tokens/s"),
         ("MFU", percent(prediction["mfu"])),

@@ -77,11 +77,9 @@ def shortfall_text(shortfall: Document | None) -> RenderableType:
 def result_facts(plan: Document) -> list[tuple[str, str]]:
     """The figures that people ask for first."""
     prediction, bound = plan["prediction"], plan["bound"]
-    interval = prediction.get("interval_s")
-    spread = f"  (90 %: {seconds(interval[0])} to {seconds(interval[1])})" if interval else ""
     return [
         ("target", plan["target"]),
-        ("step time", seconds(prediction["step_time_s"]) + spread),
+        ("step time", step_text(prediction)),
         ("throughput", f"{prediction['tokens_per_s']:,.0f} tokens/s"),
         (
             "per used chip",
@@ -101,6 +99,14 @@ def result_facts(plan: Document) -> list[tuple[str, str]]:
         ("idle", idle_text(plan.get("idle", {}))),
         ("search", search_text(plan["search"])),
     ]
+
+
+def step_text(prediction: Document) -> str:
+    """The step time and between which times nine of ten measured ones lie."""
+    text, interval = seconds(prediction["step_time_s"]), prediction.get("interval_s")
+    if not interval:
+        return text
+    return f"{text}  (90 %: {seconds(interval[0])} to {seconds(interval[1])})"
 
 
 def chips_text(plan: Document) -> str:

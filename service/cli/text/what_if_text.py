@@ -30,7 +30,9 @@ def robustness_lines(found: Document) -> list[str]:
         f"{percent(found['probability_best'])}; choosing it costs "
         f"{percent(found['expected_regret'])} on average."
     )
-    nearest = f"The nearest rival is predicted {percent(found['best_rival_relative'])} slower."
+    lead = found["best_rival_relative"]
+    than = "slower" if lead >= 0 else "faster than the plan; a longer search may find it"
+    nearest = f"The nearest rival is predicted {percent(abs(lead))} {than}."
     return [said, nearest]
 
 
