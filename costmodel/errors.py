@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+NOTHING = "nothing"
+"""The value of a violation where a document says nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
@@ -28,7 +31,8 @@ class Violation:
 
     def __str__(self) -> str:
         where = self.field or "document"
-        return f"{where}: {self.rule}, got {shorten(self.value)}; {self.fix}"
+        got = self.value if self.value == NOTHING else shorten(self.value)
+        return f"{where}: {self.rule}, got {got}; {self.fix}"
 
 
 class HaplanError(Exception):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from costmodel.errors import InputError, Violation, did_you_mean, suggest
+from costmodel.errors import NOTHING, InputError, Violation, did_you_mean, suggest
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 Detail = Mapping[str, Any]
@@ -63,7 +63,7 @@ def violations_of(
     return [
         Violation(
             field=field,
-            value="nothing" if about[0]["type"] == "missing" else about[0].get("input"),
+            value=NOTHING if about[0]["type"] == "missing" else about[0].get("input"),
             rule=" or ".join(dict.fromkeys(rule_of(detail) for detail in about)),
             fix=" or ".join(dict.fromkeys(fix_of(detail, model) for detail in about)),
         )

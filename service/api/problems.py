@@ -135,6 +135,8 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
         return problem_response(_bug())
     if error.status_code == HTTPStatus.BAD_REQUEST:
         return problem_response(not_json("it is not UTF-8 or nests too deep"))
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return problem_response(no_such_path(request.url.path))
     title = HTTPStatus(error.status_code).phrase
     problem = Problem(title=title, status=error.status_code, detail=str(error.detail))
     response = problem_response(problem)
@@ -142,6 +144,17 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         response.headers["Allow"] = ", ".join(allowed_methods(request))
     return response
+
+
+def no_such_path(path: str) -> Problem:
+    """The problem of a path that nothing answers."""
+    fix = "`/openapi.json` lists all paths"
+    error = ProblemDetail(
+        detail=f"{path[:200]}: {fix}", field="path", rule="must be one of the service's", fix=fix
+    )
+    return Problem(
+        title="Not Found", status=HTTPStatus.NOT_FOUND, detail=error.detail, errors=(error,)
+    )
 
 
 def not_json(reason: str) -> Problem:

@@ -77,6 +77,13 @@ def test_every_refusal_has_errors(
     assert all(error["detail"] and "pointer" in error for error in answer.json()["errors"])
 
 
+def test_an_unknown_path_is_told_where_the_paths_are(client: TestClient) -> None:
+    answer = client.get("/docs")
+
+    assert answer.status_code == 404
+    assert "/openapi.json" in answer.json()["errors"][0]["fix"]
+
+
 def test_a_parameter_is_named(client: TestClient) -> None:
     [error] = client.get("/v1/plans?limit=0").json()["errors"]
 
