@@ -108,7 +108,7 @@ def test_a_plan_says_how_many_chips_of_a_kind_it_uses() -> None:
 def test_a_plan_says_what_people_ask_first() -> None:
     text = text_of(show_plan(plan_document()))
 
-    for part in ("2 s", "131,072 tokens/s", "MFU 35.0 %", "gap 5.3 %", "4 times", "does not fit"):
+    for part in ("2 s", "131,072 tokens/s", "MFU 35.0 %", "gap 5.3 %", "4 copies", "does not fit"):
         assert part in text
 
 

@@ -145,7 +145,7 @@ def test_pipelines_that_only_differ_in_number_share_a_table(
     others = [copy.deepcopy(pipeline) | {"microbatches": 20 + k} for k in range(6)]
     text = "\n".join(shown(plan_document(pipelines=others), capsys))
 
-    assert "Pipelines 0-5: 4 times, 20 to 25 micro-batches each" in text
+    assert "Pipelines 0-5: 4 copies, 20 to 25 micro-batches each" in text
     assert text.count("17 (0-16) +E") == 1
 
 

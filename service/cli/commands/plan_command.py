@@ -117,7 +117,7 @@ def planned(
     from service.usecases import plan_question
 
     with progress(f"planning {question.model} on {question.cluster}") as say:
-        say("getting ready; the first plan on a machine compiles for up to a minute")
+        say("getting ready (slow once)")
         return plan_question(
             question,
             target=target,

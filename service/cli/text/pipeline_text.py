@@ -69,8 +69,9 @@ def title_of(kind: Kind) -> str:
     name = f"Pipeline {first}" if first == last else f"Pipelines {first}-{last}"
     counts = _listed(pipeline["count"] for _, pipeline in kind)
     batches = _listed(pipeline["microbatches"] for _, pipeline in kind)
-    times = "time" if counts == "1" else "times"
-    return f"{name}: {counts} {times}, {batches} micro-batches each"
+    if counts == "1":
+        return f"{name}: 1 copy, {batches} micro-batches"
+    return f"{name}: {counts} copies, {batches} micro-batches each"
 
 
 def _listed(values: Iterable[int]) -> str:
@@ -117,7 +118,7 @@ def overview(kinds: Sequence[Kind]) -> RenderableType:
         )
         for kind in kinds
     ]
-    columns = ("=pipeline", "times", "micro-batches", ">stages", "stages by pool", ">fullest GiB")
+    columns = ("=pipeline", "copies", "micro-batches", ">stages", "stages by pool", ">fullest GiB")
     note = Text("  --format json has every stage of every pipeline", style="dim")
     return Group(Text("Pipelines", style="bold"), note, table("", columns, rows))
 
