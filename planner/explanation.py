@@ -236,7 +236,7 @@ def _other_tensor_parallel(layout: Layout, d: int, i: int) -> Iterator[tuple[str
     option = stages[i].option
     for other in _reshaped(option):
         edited = (*stages[:i], replace(stages[i], option=other), *stages[i + 1 :])
-        what = f"pipeline {d}, stage {i}: tp {other.tp} with {other.replicas} replicas"
+        what = f"pipeline {d}, stage {i}: tp {other.tp}, replicas {other.replicas}"
         yield what, _with_stages(layout, d, edited)
 
 

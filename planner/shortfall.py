@@ -126,7 +126,9 @@ def _changes(problem: Problem, space: Space) -> Iterator[str]:
         nodes = _enough_nodes(problem, space, pool)
         if nodes is not None:
             chips = (nodes - pool.nodes) * pool.chips_per_node
-            yield f"{chips} more chips ({nodes - pool.nodes} nodes) of pool {pool.name}"
+            more = nodes - pool.nodes
+            word = "node" if more == 1 else "nodes"
+            yield f"{chips} more chips ({more} {word}) of pool {pool.name}"
 
 
 def _smaller_jobs(job: Job) -> Iterator[tuple[str, Job]]:
