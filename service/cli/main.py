@@ -6,6 +6,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -24,16 +26,34 @@ def build_app() -> typer.Typer:
     """The commands, ready to be run."""
     app = typer.Typer(
         name="haplan",
-        help="Plans non-uniform parallel training on mixed accelerator clusters.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    app.callback()(for_all)
     for register in REGISTER:
         register(app)
     return app
+
+
+def show_version(asked: bool) -> None:
+    """Say which haplan this is, and which evaluator: step times compare within one only."""
+    if asked:
+        from costmodel.step import EVALUATOR_VERSION
+
+        sys.stdout.write(f"haplan {version('haplan')}, evaluator {EVALUATOR_VERSION}\n")
+        raise typer.Exit
+
+
+def for_all(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Plans non-uniform parallel training on mixed accelerator clusters."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

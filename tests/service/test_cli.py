@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 
 import planner
 from costmodel.errors import InputError
+from costmodel.step import EVALUATOR_VERSION
 from service import usecases
 from service.cli.commands import REGISTER
 from service.cli.main import build_app, run
@@ -36,6 +38,11 @@ def test_the_commands_are_these() -> None:
     assert names == COMMANDS
     assert len(REGISTER) == len(COMMANDS)
     assert not names.intersection(LATER)
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"haplan {version('haplan')}, evaluator {EVALUATOR_VERSION}\n"
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
