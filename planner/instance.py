@@ -22,18 +22,24 @@ from planner.arrays import (
     stage_bytes,
     template_seconds,
 )
-from planner.space import Space
+from planner.space import INTERLEAVED, Space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
     """A pipeline without its micro-batches: option row of each stage and the cuts between layers.
 
-    Stage i runs option ``rows[i]`` on layers [cuts[i], cuts[i + 1]).
+    Stage i of p runs option ``rows[i]`` on layers [cuts[c], cuts[c + 1]) for c = i, i + p, ... of
+    the ``chunks x p`` chunks; all but interleaved pipelines have one chunk a stage.
     """
 
     rows: tuple[int, ...]
     cuts: tuple[int, ...]
+
+    @property
+    def chunks(self) -> int:
+        """Runs of layers on each stage."""
+        return (len(self.cuts) - 1) // len(self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +174,12 @@ def in_flight(instance: Instance, num_stages: int, microbatches: int) -> IntArra
 
 def pipeline_of(instance: Instance, entry: Entry) -> Pipeline:
     """The entry as a pipeline of the layout language."""
-    rows, cuts = entry.template.rows, entry.template.cuts
+    rows, runs = entry.template.rows, tuple(pairwise(entry.template.cuts))
     last = len(rows) - 1
     stages = tuple(
         Stage(
             option=instance.table.options[row],
-            chunks=((cuts[i], cuts[i + 1]),),
+            chunks=runs[i :: len(rows)],
             embedding=i == 0,
             head=i == last,
             mtp=instance.mtp if i == last else 0,
@@ -184,14 +190,21 @@ def pipeline_of(instance: Instance, entry: Entry) -> Pipeline:
 
 
 def layout_of(instance: Instance, draft: Draft) -> Layout:
-    """The layout that the entries describe, in a canonical order."""
+    """The layout that the entries describe, in a canonical order; all have equally many chunks."""
     ordered = sorted(
         draft, key=lambda e: (-e.microbatches, e.template.rows, e.template.cuts, e.count)
     )
     return Layout(
         pipelines=tuple(pipeline_of(instance, entry) for entry in ordered),
-        schedule=Schedule(kind=instance.space.schedules[0]),
+        schedule=_schedule(instance, draft),
     )
+
+
+def _schedule(instance: Instance, draft: Draft) -> Schedule:
+    chunks = draft[0].template.chunks if draft else 1
+    if chunks > 1:
+        return Schedule(kind=INTERLEAVED, virtual_stages=chunks)
+    return Schedule(kind=instance.space.schedules[0])
 
 
 def draft_samples(instance: Instance, draft: Draft) -> int:

@@ -25,6 +25,9 @@ TEMPLATE_LIMIT = 8
 SEARCHED_SCHEDULES = ("1f1b", "gpipe", "zero-bubble")
 """With one run of layers on each stage; 1F1B, which keeps fewer activations, by default."""
 
+INTERLEAVED = "interleaved"
+"""With several runs of layers on each stage: ``planner.interleaving`` searches it."""
+
 LONG_SEQUENCE = 16384
 """Context parallelism is offered from this many tokens per sequence."""
 

@@ -5,7 +5,7 @@ many chips state is sharded, and how many chips of each pool one copy may use.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -101,16 +101,17 @@ def groups(instance: Instance, group_of: GroupOf) -> list[IntArray]:
         if option.zero <= LARGEST_ZERO and group_of(option) is not None:
             found[option.samples, group_of(option)].append(row)
     every = [np.array(rows, np.int64) for rows in found.values()]
-    return [rows for rows in every if not _elsewhere(instance, rows, every)]
+    group_of_row = {row: group for group in every for row in group.tolist()}
+    return [rows for rows in every if not _elsewhere(instance, rows, group_of_row)]
 
 
-def _elsewhere(instance: Instance, rows: IntArray, every: list[IntArray]) -> bool:
+def _elsewhere(instance: Instance, rows: IntArray, group_of_row: Mapping[int, IntArray]) -> bool:
     """Whether a group with half the replicas has all layouts of this one, and others."""
     halves = halved(instance)[rows]
     if (halves < 0).any():
         return False
-    others = [group for group in every if halves[0] in group]
-    return any(bool((doubled(instance)[other] < 0).any()) for other in others)
+    other = group_of_row.get(int(halves[0]))
+    return other is not None and bool((doubled(instance)[other] < 0).any())
 
 
 def _cell(instance: Instance, rows: IntArray, copies: int, microbatches: int) -> Cell | None:

@@ -101,7 +101,7 @@ def field_of(
     links: Links, instance: Instance, cell: Cell, kin: IntArray, limit_s: float
 ) -> Field | None:
     """The cell priced, with the stages that a step of ``limit_s`` allows; None for many pools."""
-    kinds, weights = _layers(instance)
+    kinds, weights = layers_of(instance)
     costs = costs_of(links, instance, cell)
     pools = np.unique(costs.pool)
     if len(pools) > MOST_POOLS:
@@ -129,7 +129,8 @@ def field_of(
 
 
 @lru_cache(maxsize=8)
-def _layers(instance: Instance) -> tuple[IntArray, FloatArray]:
+def layers_of(instance: Instance) -> tuple[IntArray, FloatArray]:
+    """Kinds and weights of the layers."""
     return layer_kinds(instance.table), layer_weights(instance.table)
 
 
