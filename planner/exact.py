@@ -28,6 +28,7 @@ from planner.instance import (
     template_chips,
     template_samples,
 )
+from planner.space import INTERLEAVED
 
 MAX_TEMPLATES = 50_000
 MAX_NODES = 100_000
@@ -244,11 +245,13 @@ def prove(
     """Searches the whole space for a layout faster than the incumbent.
 
     ``complete`` is true when the answer is the optimum of the space; when the problem is too
-    large, when the time is over, or when its schedule runs weight gradients apart, which the quick
-    simulation does not know, the incumbent comes back with ``complete`` false.
+    large, when the time is over, or when its schedule runs weight gradients apart or interleaves
+    chunks, which the quick simulation does not know, the incumbent comes back with ``complete``
+    false. Of several schedules only layouts of the first are searched.
     """
     unproved = Proof(draft=incumbent, step_time_s=incumbent_s, complete=False, evaluated=0)
-    if schedule(instance.space.schedules[0]).program is not None:
+    first = instance.space.schedules[0]
+    if schedule(first).program is not None or first == INTERLEAVED:
         return unproved
     templates = all_templates(instance, incumbent_s)
     if templates is None:

@@ -181,7 +181,7 @@ def _move_layer(stages: tuple[Stage, ...], giver: int, taker: int) -> tuple[Stag
         taker: (c - 1, e) if forward else (c, e + 1),
     }
     return tuple(
-        replace(stage, chunks=(changed[i],)) if i in changed else stage
+        replace(stage, chunks=(changed[i], *stage.chunks[1:])) if i in changed else stage
         for i, stage in enumerate(stages)
     )
 

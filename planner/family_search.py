@@ -46,7 +46,8 @@ def family_bound(
     Families hold layouts whose copies are alike; others are only bounded by ``bound``.
     """
     alike = len({pipeline.stages for pipeline in layout.pipelines}) == 1
-    if name not in FAMILIES or not alike or not bound.step_time_s < proved_s <= step_time_s:
+    proved_s = min(proved_s, step_time_s)
+    if name not in FAMILIES or not alike or not bound.step_time_s < proved_s:
         return bound
     space, _ = FAMILIES[name]
     return Bound(

@@ -25,6 +25,7 @@ def _nothing() -> Mapping[str, Values]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
     """degrees: allowed values by field of ``DEGREES``. stages: numbers of stages of a pipeline.
+    chunks: runs of layers on each stage (Megatron's virtual pipeline stages).
 
     pool_order: every pipeline visits its pools in this order. equal_tp: one tp for all stages.
     templates: largest number of different pipelines.
@@ -32,6 +33,7 @@ class Pins:
 
     degrees: Mapping[str, Values] = field(default_factory=_nothing)
     stages: frozenset[int] = frozenset()
+    chunks: frozenset[int] = frozenset()
     pool_order: tuple[str, ...] = ()
     equal_tp: bool = False
     templates: int | None = None
@@ -52,6 +54,8 @@ def _rules(pins: Pins) -> Iterator[Rule]:
         yield replace(same("tp"), id="pin.equal-tp")
     if pins.stages:
         yield _depth(pins.stages)
+    if pins.chunks:
+        yield _chunks(pins.chunks)
     if pins.pool_order:
         yield _order(pins.pool_order)
     if pins.templates is not None:
@@ -85,6 +89,23 @@ def _depth(depths: frozenset[int]) -> Rule:
 
     sentence = f"A pipeline has {listed} stages, as it was pinned."
     return Rule(id="pin.stages", sentence=sentence, check=check, shape=Shape(depths=depths))
+
+
+def _chunks(numbers: frozenset[int]) -> Rule:
+    listed = alternatives(sorted(numbers))
+
+    def check(problem: Problem, layout: Layout) -> Iterator[Violation]:
+        del problem
+        if layout.schedule.virtual_stages not in numbers:
+            yield Violation(
+                field="/schedule/virtual_stages",
+                value=layout.schedule.virtual_stages,
+                rule=f"must be {listed} chunks a stage, as it was pinned",
+                fix=f"use {listed}",
+            )
+
+    sentence = f"A stage has {listed} chunks of layers, as it was pinned."
+    return Rule(id="pin.vp", sentence=sentence, check=check, shape=Shape(chunks=numbers))
 
 
 def _order(order: tuple[str, ...]) -> Rule:

@@ -13,6 +13,7 @@ from planner.arrays import FloatArray, IntArray
 from planner.bound import SLACK, options_cost, work_bound
 from planner.instance import Instance, arrays
 from planner.programs import least_share
+from planner.space import INTERLEAVED
 from planner.values import Bound
 
 BISECTIONS = 12
@@ -80,12 +81,14 @@ def _chips_needed(instance: Instance, lost: FloatArray, seconds: float) -> float
 def bound_for(instance: Instance, step_time_s: float, *, optimal: bool) -> Bound:
     """The bound that goes with a plan; the plan's own time when nothing in the space is faster.
 
-    Ramps are proved for whole backwards: a stage with weight gradients left works while they drain.
+    Ramps are proved for whole backwards: a stage with weight gradients left works while they drain;
+    and for one run of layers a stage. Of several schedules it is for the first.
     """
     if optimal:
         return Bound(step_time_s=step_time_s, gap=0.0, method="enumeration")
     work, ramp = work_bound(instance), 0.0
-    if schedule(instance.space.schedules[0]).program is None:
+    first = instance.space.schedules[0]
+    if schedule(first).program is None and first != INTERLEAVED:
         ramp = ramp_bound(instance)
     proven = max(work, ramp) + instance.floor
     method = "ramp" if ramp > work else "work"

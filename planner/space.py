@@ -9,12 +9,13 @@ from types import MappingProxyType
 from costmodel.errors import InputError
 from costmodel.hardware.values import Cluster, Pool
 from costmodel.job import RECOMPUTE_MODES, Job
+from costmodel.layout.rule_tools import alternatives
 from costmodel.layout.values import StageOption
 from costmodel.model.graph import ModelGraph, Op
 from costmodel.problem import Problem
 from costmodel.schedules.registry import schedule
 from planner.targets.registry import ANY, target_called
-from planner.targets.target import Target
+from planner.targets.target import Shape, Target
 
 SPACE_VERSION = "space/1"
 MICRO_BATCH_SIZES = (1, 2, 4, 8)
@@ -22,11 +23,12 @@ MAX_REPLICAS = 8
 MAX_EXPERT_PARALLEL = 64
 MAX_STAGES = 64
 TEMPLATE_LIMIT = 8
-SEARCHED_SCHEDULES = ("1f1b", "gpipe", "zero-bubble")
-"""With one run of layers on each stage; 1F1B, which keeps fewer activations, by default."""
-
 INTERLEAVED = "interleaved"
 """With several runs of layers on each stage: ``planner.interleaving`` searches it."""
+
+SEARCHED_SCHEDULES = ("1f1b", "gpipe", "zero-bubble", INTERLEAVED)
+USUAL_SCHEDULES = ("1f1b", INTERLEAVED)
+"""What ``auto`` means: the best of 1F1B, which keeps fewer activations, and interleaved."""
 
 LONG_SEQUENCE = 16384
 """Context parallelism is offered from this many tokens per sequence."""
@@ -93,7 +95,7 @@ def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evalu
             field="/job/schedule",
             value=job.schedule,
             rule="must be a schedule that the search covers",
-            fix=f"use auto, {' or '.join(SEARCHED_SCHEDULES)}",
+            fix=f"use auto, {alternatives(SEARCHED_SCHEDULES)}",
         )
     pruned: Counter[str] = Counter()
     options: list[StageOption] = []
@@ -111,7 +113,7 @@ def declare(model: ModelGraph, cluster: Cluster, job: Job, *, target: str, evalu
         options=tuple(options),
         max_stages=min(MAX_STAGES, model.num_layers),
         template_limit=TEMPLATE_LIMIT,
-        schedules=(job.schedule or SEARCHED_SCHEDULES[0],),
+        schedules=(job.schedule,) if job.schedule else USUAL_SCHEDULES,
         pruned=MappingProxyType(dict(sorted(pruned.items()))),
         evaluator=evaluator,
     )
@@ -124,16 +126,26 @@ def clip(space: Space, problem: Problem, target: Target) -> Space:
     shape = target.shape
     broken = {option: target.broken_by(problem, option) for option in space.options}
     pruned = Counter(rule for rule in broken.values() if rule is not None)
+    schedules = tuple(kind for kind in space.schedules if _runs(kind, shape))
+    if not schedules:
+        pruned["schedule"] += sum(rule is None for rule in broken.values())
     return replace(
         space,
         target=target.label,
-        options=tuple(option for option, rule in broken.items() if rule is None),
+        options=tuple(option for option, rule in broken.items() if rule is None and schedules),
+        schedules=schedules or space.schedules,
         max_stages=min(space.max_stages, max(shape.depths, default=space.max_stages)),
         template_limit=min(
             space.template_limit, 1 if shape.one_shape else shape.templates or space.template_limit
         ),
         pruned=MappingProxyType({**space.pruned, **dict(sorted(pruned.items()))}),
     )
+
+
+def _runs(kind: str, shape: Shape) -> bool:
+    """Whether layouts of the shape may have this schedule; all but one have one chunk a stage."""
+    fits = any(v > 1 for v in shape.chunks) if kind == INTERLEAVED else 1 in shape.chunks
+    return (fits or not shape.chunks) and (not shape.schedules or kind in shape.schedules)
 
 
 def unusable_pools(cluster: Cluster, job: Job) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from planner.exact import prove
 from planner.family_search import FAMILIES, family_found
 from planner.improvement import improve
 from planner.instance import Draft, Instance, Score, layout_of, shapes_of
+from planner.interleaved_search import NOTHING, interleaved_found, interleaves, only_interleaves
 from planner.mesh_search import (
     THOROUGH,
     Effort,
@@ -41,7 +42,7 @@ class Outcome:
     """What the search of a target's space gave.
 
     best: its fastest layout with a place. bound_s: below which no layout of the target's family is,
-    as far as its search proved; 0 if nothing.
+    as far as its search proved; 0 if nothing. interleaved_s: the same of interleaved layouts.
     """
 
     target: Target
@@ -49,6 +50,7 @@ class Outcome:
     found: Found
     best: Scored | None
     bound_s: float = 0.0
+    interleaved_s: float = float("inf")
 
     @property
     def step_time_s(self) -> float:
@@ -89,16 +91,17 @@ def _of_family(
 ) -> Outcome:
     """The search of a target's family, with its bound, and then of the layouts beside it."""
     instance = clipped(everything, problem, clip(everything.space, problem, target), target)
-    if not instance.space.options:
+    if not instance.space.options or only_interleaves(instance):
         return outcome(problem, everything, target, watch)
-    beside_s = BESIDE_FAMILY * watch.limit_s
-    left_s = max(0.0, watch.limit_s - watch.elapsed_s - beside_s) + prove_s
+    kept_s = (BESIDE_FAMILY + _interleaved_share(instance)) * watch.limit_s
+    left_s = max(0.0, watch.limit_s - watch.elapsed_s - kept_s) + prove_s
     own = Watch(limit_s=left_s, progress=lambda _, step_s: watch.saw(step_s))
     first, bound_s = family_found(problem, target.name, instance, own)
+    beside_s = BESIDE_FAMILY * watch.limit_s
     rest = Watch(limit_s=beside_s, progress=lambda _, step_s: watch.saw(step_s))
     found = _joined(_search(problem, instance, target, rest), first)
-    best = _first_placed(problem, instance, found)
-    return Outcome(target=target, instance=instance, found=found, best=best, bound_s=bound_s)
+    before = Outcome(target=target, instance=instance, found=found, best=None, bound_s=bound_s)
+    return _interleaved(problem, before, watch)
 
 
 def _by_promise() -> list[Target]:
@@ -124,13 +127,40 @@ def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch
 def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
     """The search of one target's space, and of that on a rounder part of an odd cluster."""
     instance = clipped(everything, problem, clip(everything.space, problem, target), target)
+    one_run = replace(watch, limit_s=(1.0 - _interleaved_share(instance)) * watch.limit_s)
+    found = NOTHING if only_interleaves(instance) else _one_run(problem, instance, target, one_run)
+    before = Outcome(target=target, instance=instance, found=found, best=None)
+    return _interleaved(problem, before, watch)
+
+
+INTERLEAVED_SHARE, LEAST_INTERLEAVED_S = 0.15, 0.5
+"""Of all time, for interleaved layouts beside others; seconds that they get in any case."""
+
+
+def _interleaved_share(instance: Instance) -> float:
+    return INTERLEAVED_SHARE if interleaves(instance) else 0.0
+
+
+def _interleaved(problem: Problem, before: Outcome, watch: Watch) -> Outcome:
+    """What was found, with the best interleaved layout if it is faster, and the bound on all."""
+    instance, target = before.instance, before.target
+    first = _first_placed(problem, instance, before.found)
+    best_s = first.score.step_time_s if first else float("inf")
+    left_s = max(LEAST_INTERLEAVED_S, watch.limit_s - watch.elapsed_s)
+    own = Watch(limit_s=left_s, progress=lambda _, step_s: watch.saw(step_s))
+    added, bound_s = interleaved_found(problem, instance, target, own, best_s)
+    found = _joined(before.found, added)
+    best = _first_placed(problem, instance, found)
+    return replace(before, found=found, best=best, interleaved_s=bound_s)
+
+
+def _one_run(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
+    """The layouts with one run of layers on a stage."""
     found = _whole_space(problem, instance, target, watch)
     rounder = replace(instance, chips=tuple(rounded(chips) for chips in instance.chips))
     if rounder.chips != instance.chips and not found.optimal and not watch.expired():
         found = _joined(found, _search(problem, rounder, target, watch))
-    return Outcome(
-        target=target, instance=instance, found=found, best=_first_placed(problem, instance, found)
-    )
+    return found
 
 
 FIRST_MESHES, LEAST_MESHES_S, MANY_CHIPS = 0.15, 1.0, 2048

@@ -11,6 +11,7 @@ from planner.pins import DEGREES, NO_PINS, Pins
 NAMES = (
     *(name.replace("_", "-") for name in DEGREES),
     "stages",
+    "vp",
     "pool-order",
     "equal-tp",
     "templates",
@@ -60,6 +61,7 @@ EXAMPLES = {
     "zero": "1",
     "recompute": "none,full",
     "stages": "8,16",
+    "vp": "2,4",
     "pool-order": "ib,roce",
     "equal-tp": "true",
     "templates": "2",
@@ -98,6 +100,11 @@ def _modes(value: str) -> frozenset[str]:
 def _stages(fixed: Fixed, value: str, cluster: Cluster) -> Fixed:
     del cluster
     return replace(fixed, pins=replace(fixed.pins, stages=_numbers(value, 1)))
+
+
+def _chunks(fixed: Fixed, value: str, cluster: Cluster) -> Fixed:
+    del cluster
+    return replace(fixed, pins=replace(fixed.pins, chunks=_numbers(value, 1)))
 
 
 def _pool_order(fixed: Fixed, value: str, cluster: Cluster) -> Fixed:
@@ -146,6 +153,7 @@ def _pairs(value: str) -> Iterator[tuple[str, int]]:
 
 READERS: dict[str, Callable[[Fixed, str, Cluster], Fixed]] = {
     "stages": _stages,
+    "vp": _chunks,
     "pool-order": _pool_order,
     "equal-tp": _equal_tp,
     "templates": _templates,

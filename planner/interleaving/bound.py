@@ -69,6 +69,14 @@ def _memory_room(field: Field, p: int, v: int) -> FloatArray:
     return room
 
 
+FOREVER_S = 1e9
+
+
+def has_room(chain: Chain) -> bool:
+    """Whether the chips' memory may hold all layers, however long it takes."""
+    return _holds_all(chain, FOREVER_S)
+
+
 def chain_bound(chain: Chain, low_s: float, high_s: float) -> float:
     """Seconds that no layout of the chain takes less than; ``high_s`` where it is at least that."""
     if not _holds_all(chain, high_s):

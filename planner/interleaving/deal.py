@@ -8,7 +8,7 @@ import numpy as np
 from planner.arrays import IntArray
 from planner.families.costs import Costs
 from planner.instance import Draft, Entry, Template
-from planner.interleaving.bound import Chain, most_layers
+from planner.interleaving.bound import FOREVER_S, Chain, most_layers
 from planner.interleaving.score import step_seconds
 from planner.interleaving.terms import Field
 
@@ -51,7 +51,7 @@ def spread(stages: IntArray, chunks: int) -> IntArray:
 def _stage_layers(chain: Chain, rows: IntArray) -> IntArray | None:
     """Layers of each stage at the least time in which the stages hold all; surplus taken back."""
     total = len(chain.field.weights)
-    most = np.max([layers_in(chain, rows, 1e6)], axis=0)
+    most = layers_in(chain, rows, FOREVER_S)
     if most.sum() < total:
         return None
     low, high = 0.0, 1.0
@@ -116,4 +116,6 @@ def draft_of(field: Field, found: Dealt) -> Draft:
     """The chain as the search's draft."""
     cuts = (0, *np.cumsum(found.sizes.ravel()).tolist())
     template = Template(rows=tuple(field.cell.rows[found.rows].tolist()), cuts=cuts)
-    return (Entry(template=template, count=field.cell.copies, microbatches=field.cell.microbatches),)
+    return (
+        Entry(template=template, count=field.cell.copies, microbatches=field.cell.microbatches),
+    )

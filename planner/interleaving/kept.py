@@ -34,8 +34,9 @@ def _at_first_backward(p: int, i: int, m: int, v: int) -> FloatArray:
 def _mean(p: int, i: int, m: int, v: int) -> FloatArray | None:
     """Mean number alive in each chunk over a period of the steady part; None when there is none.
 
-    Forward k runs as step ``2 k - w``, backward k as step ``w + 2 k + 1``; the k-th backward of
-    chunk c comes ``(v - 1 - 2 c) p`` places after its forward, and every chunk has p in 2 p v steps.
+    Forward k runs as step ``2 k - w``, backward k as step ``w + 2 k + 1``; the backward of a
+    micro-batch in chunk c comes ``(v - 1 - 2 c) p`` places after its forward, and every chunk has p
+    of them in ``2 p v`` steps.
     """
     w = warm_passes(p, i, m, v)
     if m * v - w < 2 * p * v:

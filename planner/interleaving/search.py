@@ -5,10 +5,11 @@ first. A group's bound holds for every number of chunks, order of pools and cut 
 """
 
 import heapq
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from dataclasses import field as member
-from itertools import count, groupby, permutations
+from functools import lru_cache
+from itertools import count, permutations
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from planner.interleaving.bound import (
     Chain,
     chain_bound,
     chain_of,
+    has_room,
     most_layers,
     pools_of_stages,
     quick_bound,
@@ -38,6 +40,9 @@ MOST_PERMUTED = 4
 FIRST_LIMIT = 2.0
 """Times the quick bound up to which a first group is bounded while no layout is known."""
 
+MOST_TRIED = 60
+"""Groups in which layouts are looked for; the search ends at the next one."""
+
 BRIEF, CLIMBED = 60, 400
 PROMISING = 1.03
 """How much slower than the best a chain may be and still be moved about further."""
@@ -45,10 +50,17 @@ PROMISING = 1.03
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What chains may be like. chunks: runs of layers on a stage, depths: stages; empty for any."""
+    """What chains may be like.
+
+    chunks: runs of layers on a stage, depths: stages; empty for any. one_vendor: of all pools.
+    """
 
     chunks: frozenset[int] = frozenset()
     depths: frozenset[int] = frozenset()
+    one_vendor: bool = False
+
+
+ANY_CHAIN = Wanted()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -71,21 +83,27 @@ class _Search:
     best: tuple[Draft, Score] | None = None
     closed_s: float = float("inf")
     spent: int = 0
+    tries: int = 0
 
     def push(self, bound_s: float, group: _Group) -> None:
         if bound_s < self.best_s:
             heapq.heappush(self.heap, (bound_s, next(self.numbers), group))
 
     def begin(self, found: Iterator[Cell]) -> None:
+        """Puts all groups on the heap; where the clock ends it, nothing is proved."""
         for cell in found:
+            if self.watch.expired() and self.best_s < float("inf"):
+                self.closed_s = 0.0
+                return
             if cell.quick_s < self.best_s:
                 for group, bound_s in _groups(self.instance, cell, self.wanted):
                     self.push(bound_s, group)
 
     def run(self, goal: float) -> None:
-        while self.heap and not self.watch.expired():
+        while self.heap and not (self.watch.expired() and self.best_s < float("inf")):
             bound_s, _, group = self.heap[0]
-            if bound_s >= self.best_s / (1 + goal):
+            done = bound_s >= self.best_s / (1 + goal) or self.tries >= MOST_TRIED
+            if done and (group.chain is not None or bound_s >= self.best_s / (1 + goal)):
                 return
             heapq.heappop(self.heap)
             if group.chain is None:
@@ -99,6 +117,8 @@ class _Search:
             field = field_of(self.links, self.instance, group.cell)
             self.fields[id(group.cell)] = field
         chain = chain_of(field, group.depth, _chunks(self.instance, group.depth, self.wanted))
+        if not has_room(chain):
+            return
         limit_s = min(self.best_s, FIRST_LIMIT * quick_s)
         bound_s = chain_bound(chain, quick_s, limit_s)
         if bound_s >= limit_s and limit_s < self.best_s:
@@ -108,6 +128,7 @@ class _Search:
 
     def tried(self, bound_s: float, chain: Chain) -> float:
         """Looks for layouts of a group; its bound, infinite where all layouts were looked at."""
+        self.tries += 1
         every = every_chain(self.instance, chain)
         if every is not None:
             for draft in every:
@@ -146,20 +167,24 @@ def _groups(instance: Instance, cell: Cell, wanted: Wanted) -> Iterator[tuple[_G
     table, rows, layers = instance.table, cell.rows, instance.num_layers
     units = cell.room[table.pool_index[rows]] // table.num_chips[rows]
     work = work_seconds(instance)[rows]
-    terms = table.layers
-    passes = np.diff(terms.forward_s + terms.backward_s, axis=1)[rows]
-    each = float(passes.min())
-    speed = np.repeat(layers / work, units)
-    speed = np.sort(speed)[::-1]
+    each = float(_lightest(instance)[rows].min())
+    speed = np.sort(np.repeat(layers / work, units))[::-1]
     for depth in divisors(cell.microbatches):
         if depth < 2 or depth > min(cell.deepest, len(speed)):
             continue
         if (wanted.depths and depth not in wanted.depths) or not _chunks(instance, depth, wanted):
             continue
         quick_s = quick_bound(
-            speed[:depth], each * np.arange(depth), cell.microbatches, float(layers)
+            speed[:depth], each * np.arange(float(depth)), cell.microbatches, float(layers)
         )
         yield _Group(cell=cell, depth=depth), quick_s + instance.floor
+
+
+@lru_cache(maxsize=8)
+def _lightest(instance: Instance) -> FloatArray:
+    """Seconds of the lightest layer under each option, there and back, (O,)."""
+    layers = instance.table.layers
+    return np.diff(layers.forward_s + layers.backward_s, axis=1).min(axis=1)
 
 
 def _chunks(instance: Instance, depth: int, wanted: Wanted) -> tuple[int, ...]:
@@ -179,13 +204,13 @@ def _orders(rows: IntArray, work: FloatArray) -> list[IntArray]:
     return [np.repeat([k for k, _ in order], [n for _, n in order]) for order in orders]
 
 
-def search_interleaved(  # noqa: PLR0913  one question
+def search_interleaved(
     problem: Problem,
     instance: Instance,
     watch: Watch,
     *,
     best_s: float = float("inf"),
-    wanted: Wanted = Wanted(),  # noqa: B008  frozen
+    wanted: Wanted = ANY_CHAIN,
     goal: float = 1e-3,
 ) -> FamilyResult:
     """The fastest interleaved chain below ``best_s``, and a bound on all of them.
@@ -196,7 +221,7 @@ def search_interleaved(  # noqa: PLR0913  one question
 
     def together(option: StageOption) -> Hashable:
         vendor = problem.cluster.pool(option.pool).chip.vendor
-        return vendor, replace(option, pool="")
+        return vendor if wanted.one_vendor else "", replace(option, pool="")
 
     state = _Search(
         instance=instance,

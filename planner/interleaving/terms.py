@@ -26,6 +26,7 @@ from planner.families.links import Links
 from planner.families.nodes import layers_of
 from planner.instance import Instance
 
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Field:
     """A cell with one option a pool, and least costs of its K options.

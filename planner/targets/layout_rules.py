@@ -45,7 +45,12 @@ def schedules(*kinds: str) -> Rule:
                 fix=f"write {alternatives(kinds)}",
             )
 
-    return Rule(id="schedule", sentence=f"The schedule is {alternatives(kinds)}.", check=check)
+    return Rule(
+        id="schedule",
+        sentence=f"The schedule is {alternatives(kinds)}.",
+        check=check,
+        shape=Shape(schedules=frozenset(kinds)),
+    )
 
 
 def _same_split(problem: Problem, layout: Layout) -> Iterator[Violation]:

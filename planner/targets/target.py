@@ -23,6 +23,7 @@ class Shape:
     depths: numbers of stages that a pipeline may have; empty for any.
     pool_order: the order in which pipelines visit pools; empty for any.
     templates: largest number of different pipelines; None for any.
+    schedules: their kinds; empty for any. chunks: runs of layers on a stage; empty for any.
     """
 
     equal: frozenset[str] = field(default_factory=frozenset[str])
@@ -33,6 +34,8 @@ class Shape:
     depths: frozenset[int] = frozenset()
     pool_order: tuple[str, ...] = ()
     templates: int | None = None
+    schedules: frozenset[str] = frozenset()
+    chunks: frozenset[int] = frozenset()
 
     def __or__(self, other: "Shape") -> "Shape":
         """Both restrictions."""
@@ -45,6 +48,8 @@ class Shape:
             depths=self.depths or other.depths,
             pool_order=self.pool_order or other.pool_order,
             templates=self.templates if other.templates is None else other.templates,
+            schedules=self.schedules or other.schedules,
+            chunks=self.chunks or other.chunks,
         )
 
 

@@ -10,7 +10,9 @@ from costmodel.layout.values import Layout, Pipeline, Stage, StageOption
 from costmodel.model.graph import ModelGraph
 from costmodel.model.read import load_model
 from costmodel.problem import Problem
-from planner.space import Space, declare
+from planner.pins import Pins, pinned
+from planner.space import Space, clip, declare
+from planner.targets.registry import target_called
 
 JOB = Job(global_batch_size=256, sequence_length=4096)
 
@@ -73,7 +75,29 @@ def test_long_sequences_offer_context_parallelism() -> None:
 
 
 def test_schedule_that_the_search_does_not_cover_is_refused() -> None:
-    job = Job(global_batch_size=256, sequence_length=4096, schedule="interleaved")
+    job = Job(global_batch_size=256, sequence_length=4096, schedule="dualpipe")
 
     with pytest.raises(InputError, match="1f1b or gpipe"):
         declared("llama3-8b", "hybrid-64", job)
+
+
+def schedules_of(target: str, chunks: frozenset[int] = frozenset()) -> tuple[str, ...]:
+    problem = Problem(model=load_model("llama3-8b"), cluster=load_cluster("hybrid-64"), job=JOB)
+    space = declare(problem.model, problem.cluster, JOB, target="any", evaluator="1")
+    return clip(space, problem, pinned(target_called(target), Pins(chunks=chunks))).schedules
+
+
+def test_schedules_are_those_that_the_target_and_the_pins_allow() -> None:
+    assert schedules_of("megatron") == ("1f1b", "interleaved")
+    assert schedules_of("flagscale") == ("1f1b",)
+    assert schedules_of("megatron", frozenset({2, 4})) == ("interleaved",)
+    assert schedules_of("any", frozenset({1})) == ("1f1b",)
+
+
+def test_chunks_that_the_target_cannot_run_leave_nothing_and_are_counted() -> None:
+    problem = Problem(model=load_model("llama3-8b"), cluster=load_cluster("hybrid-64"), job=JOB)
+    space = declare(problem.model, problem.cluster, JOB, target="any", evaluator="1")
+    left = clip(space, problem, pinned(target_called("flagscale"), Pins(chunks=frozenset({2}))))
+
+    assert left.options == ()
+    assert left.pruned["schedule"] > 0

@@ -36,12 +36,12 @@ class Wide:
     tight: bool
 
 
-def wide_problem(seed: int) -> Wide:
+def wide_problem(seed: int, layers: tuple[int, int] = (2, 4)) -> Wide:
     """The problem of a seed; it may be too large to enumerate, or have no layout."""
     random = Random(seed)
     kind, tight = random.choice(KINDS), random.random() < 0.4
     cluster = _cluster(random, tight=tight)
-    model = _model(random, kind)
+    model = _model(random, kind, layers)
     job = Job(global_batch_size=random.randint(2, 7), sequence_length=random.choice((1024, 4096)))
     space = space_of(
         cluster,
@@ -111,8 +111,8 @@ def _options(random: Random, cluster: Cluster, *, experts: bool) -> tuple[StageO
     )
 
 
-def _model(random: Random, kind: str) -> ModelGraph:
-    layers = random.randint(2, 4)
+def _model(random: Random, kind: str, fewest_most: tuple[int, int]) -> ModelGraph:
+    layers = random.randint(*fewest_most)
     if kind == "dense":
         return tiny_model(layers, hidden=1024, tied=random.random() < 0.3)
     config: dict[str, Any] = {
