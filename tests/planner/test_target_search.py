@@ -148,17 +148,28 @@ def test_meshes_use_no_chip_twice_and_the_whole_batch() -> None:
         assert used <= sum(instance.chips)
 
 
-def test_a_family_proves_more_than_the_bound_of_everything() -> None:
+@pytest.mark.parametrize(
+    ("schedule", "space", "gap"),
+    [("1f1b", "megatron/1", 0.02), (None, "interleaved/1", 0.05)],
+    ids=["1f1b", "auto"],
+)
+def test_a_family_proves_more_than_the_bound_of_everything(
+    schedule: str | None, space: str, gap: float
+) -> None:
     found = plan(
-        load_model("llama3-70b"), load_cluster("hybrid-64"), JOB, target="megatron", time_limit_s=60
+        load_model("llama3-70b"),
+        load_cluster("hybrid-64"),
+        replace(JOB, schedule=schedule),
+        target="megatron",
+        time_limit_s=60,
     )
     assert found.bound is not None
     assert found.layout is not None
 
     assert found.bound.step_time_s <= found.step_time_s
     assert len({pipeline.stages for pipeline in found.layout.pipelines}) == 1
-    assert "megatron/1" in found.bound.method
-    assert found.bound.gap < 0.02
+    assert space in found.bound.method
+    assert found.bound.gap < gap
 
 
 def test_a_family_bounds_only_its_own_layouts() -> None:
