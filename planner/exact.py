@@ -33,6 +33,9 @@ from planner.space import INTERLEAVED
 MAX_TEMPLATES = 50_000
 MAX_NODES = 100_000
 MAX_PROSPECTS = 400_000
+MAX_LOOKED = 400_000
+"""Stages looked at while templates are listed: most stems of a deep problem have no completion, so
+the number of templates alone bounds nothing."""
 MAX_STATES = 5_000_000
 """Vectors of chips times kinds of templates, for the knapsack."""
 
@@ -51,24 +54,56 @@ class _TooManyError(Exception):
     """The problem is too large to enumerate."""
 
 
-def all_templates(instance: Instance, budget_s: float) -> tuple[Template, ...] | None:
+def all_templates(
+    instance: Instance, budget_s: float, expired: Callable[[], bool] = lambda: False
+) -> tuple[Template, ...] | None:
     """Every template that could belong to a layout of at most ``budget_s``; None if too many.
 
     Left out: stages that alone take longer than the budget, or that do not fit even with one
-    micro-batch in flight and all state sharded over as many pipelines as there are chips.
+    micro-batch in flight and all state sharded over as many pipelines as there are chips. None also
+    when ``expired`` says so, which is asked at every stem.
     """
     found: list[Template] = []
     if _prospects(instance) > MAX_PROSPECTS:
         return None
-    x = arrays(instance, sum(instance.chips))
-    for samples in sorted(set(instance.table.samples.tolist())):
-        rows = np.flatnonzero(instance.table.samples == samples).tolist()
-        stem = _Stem(rows=(), cuts=(0,), chips=tuple(instance.chips))
-        for template in _extend(instance, x, stem, rows, budget_s):
+    looking = _Looking(
+        instance=instance,
+        arrays=arrays(instance, sum(instance.chips)),
+        budget_s=budget_s,
+        expired=expired,
+    )
+    try:
+        for template in _each_template(looking):
             found.append(template)
             if len(found) > MAX_TEMPLATES:
                 return None
+    except _TooManyError:
+        return None
     return tuple(found)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Looking:
+    """What the listing of templates reads, and the stages it has looked at."""
+
+    instance: Instance
+    arrays: Arrays
+    budget_s: float
+    expired: Callable[[], bool]
+    looked: int = 0
+
+    def check(self) -> None:
+        """Raises _TooManyError when the listing has to end."""
+        if self.looked > MAX_LOOKED or self.expired():
+            raise _TooManyError
+
+
+def _each_template(looking: _Looking) -> Iterator[Template]:
+    instance = looking.instance
+    for samples in sorted(set(instance.table.samples.tolist())):
+        rows = np.flatnonzero(instance.table.samples == samples).tolist()
+        stem = _Stem(rows=(), cuts=(0,), chips=tuple(instance.chips))
+        yield from _extend(looking, stem, rows)
 
 
 def _prospects(instance: Instance) -> int:
@@ -87,10 +122,10 @@ class _Stem:
     chips: tuple[int, ...]
 
 
-def _extend(
-    instance: Instance, x: Arrays, stem: _Stem, options: list[int], budget_s: float
-) -> Iterator[Template]:
+def _extend(looking: _Looking, stem: _Stem, options: list[int]) -> Iterator[Template]:
     """Depth-first: all completions of the stages chosen so far."""
+    looking.check()
+    instance, x = looking.instance, looking.arrays
     layers, table, start = instance.num_layers, instance.table, stem.cuts[-1]
     if start == layers:
         yield Template(rows=stem.rows, cuts=stem.cuts)
@@ -103,10 +138,11 @@ def _extend(
         if min(left) < 0:
             continue
         for stop in range(start + 1, layers + 1):
-            if not _stage_possible(x, row, (start, stop), layers, budget_s):
+            looking.looked += 1
+            if not _stage_possible(x, row, (start, stop), layers, looking.budget_s):
                 break
             longer = _Stem(rows=(*stem.rows, row), cuts=(*stem.cuts, stop), chips=tuple(left))
-            yield from _extend(instance, x, longer, options, budget_s)
+            yield from _extend(looking, longer, options)
 
 
 def _stage_possible(
@@ -208,7 +244,7 @@ def _able(
             found.append(_Able(template=t, chips=chips, samples=size, limit=limit))
     before = -1
     while len(found) != before:
-        before, most = len(found), _knapsack(instance, found)
+        before, most = len(found), _knapsack(instance, found, expired)
         found = [a for a in found if _enough(instance, a, most)]
     return found
 
@@ -218,7 +254,9 @@ def _enough(instance: Instance, able: _Able, most: Mapping[tuple[int, ...], int]
     return able.limit * able.samples + most[rest] >= instance.batch
 
 
-def _knapsack(instance: Instance, able: Sequence[_Able]) -> dict[tuple[int, ...], int]:
+def _knapsack(
+    instance: Instance, able: Sequence[_Able], expired: Callable[[], bool]
+) -> dict[tuple[int, ...], int]:
     """Most sequences within every vector of chips."""
     best_gain: dict[tuple[int, ...], int] = {}
     for a in able:
@@ -227,6 +265,8 @@ def _knapsack(instance: Instance, able: Sequence[_Able]) -> dict[tuple[int, ...]
         raise _TooManyError
     most: dict[tuple[int, ...], int] = {}
     for state in product(*(range(n + 1) for n in instance.chips)):
+        if expired():
+            raise _TooManyError
         value = 0
         for need, gain in best_gain.items():
             rest = tuple(n - c for n, c in zip(state, need, strict=True))
@@ -253,11 +293,12 @@ def prove(
     first = instance.space.schedules[0]
     if schedule(first).program is not None or first == INTERLEAVED:
         return unproved
-    templates = all_templates(instance, incumbent_s)
+    templates = all_templates(instance, incumbent_s, expired)
     if templates is None:
         return unproved
     try:
         able = _able(instance, templates, incumbent_s - instance.floor, expired)
+        most = _knapsack(instance, able, expired)
     except _TooManyError:
         return unproved
     state = _Search(
@@ -266,7 +307,7 @@ def prove(
         chips=[a.chips for a in able],
         samples=[a.samples for a in able],
         limits=[a.limit for a in able],
-        most=_knapsack(instance, able),
+        most=most,
         best=incumbent,
         best_s=incumbent_s,
         expired=expired,

@@ -15,7 +15,8 @@ UNIFORM = "uniform"
 IMPROVEMENT = "improvement"
 IMPROVED = 3
 PROOF_S = 1.0
-"""Seconds that the enumeration of a small problem gets even when the time is over."""
+"""Seconds that the enumeration of a small problem gets even when the time is over, at most as many
+as the search had."""
 
 FAMILIES = (
     (("chain", chains),),
@@ -150,10 +151,16 @@ def _polish(
     return polished, spent
 
 
+def proof_clock(watch: Watch) -> Watch:
+    """The clock of an enumeration after the search that ``watch`` has timed."""
+    least_s = min(PROOF_S, watch.limit_s)
+    return Watch(limit_s=max(least_s, watch.limit_s - watch.elapsed_s))
+
+
 def _proved(instance: Instance, found: Found, watch: Watch) -> Found:
     """The result after the enumeration of a small problem; unchanged when it is too large."""
     best = found.best
-    clock = Watch(limit_s=max(PROOF_S, watch.limit_s - watch.elapsed_s))
+    clock = proof_clock(watch)
     proof = prove(
         instance,
         best.draft if best else None,

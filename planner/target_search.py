@@ -1,6 +1,6 @@
 """Searches the space of one target, or of all maintained ones, on one table of prices."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from costmodel.problem import Problem
@@ -24,7 +24,7 @@ from planner.mesh_search import (
 from planner.pins import pinned
 from planner.placement import place
 from planner.pricing import clipped, with_options
-from planner.search import PROOF_S, Found, Scored, search
+from planner.search import Found, Scored, proof_clock, search
 from planner.space import clip
 from planner.targets.registry import ANY, LAUNCHABLE, maintained_targets, target_called
 from planner.targets.target import Shape, Target
@@ -291,9 +291,14 @@ def _whole(instance: Instance, watch: Watch, shape: Shape) -> Found:
         found,
         ranked=tuple(ranked),
         evaluated=found.evaluated + len(added.ranked),
-        optimal=found.optimal and ranked[0].rank >= found.ranked[0].rank,
+        optimal=found.optimal and _least_s(ranked) >= _least_s(found.ranked),
         cut_off=not found.optimal and (found.cut_off or added.cut_off),
     )
+
+
+def _least_s(ranked: Sequence[Scored]) -> float:
+    """Step time of the first; infinite of none, as when an enumeration finds nothing at all."""
+    return ranked[0].score.step_time_s if ranked else float("inf")
 
 
 def _within(instance: Instance, results: Iterable[tuple[Draft, Score]]) -> list[Result]:
@@ -359,7 +364,7 @@ def proved(tried: list[Outcome], watch: Watch) -> list[Outcome]:
     best = chosen(tried)
     if best.best is None or best.found.optimal:
         return tried
-    clock = Watch(limit_s=max(PROOF_S, watch.limit_s - watch.elapsed_s))
+    clock = proof_clock(watch)
     proof = prove(best.instance, best.best.draft, best.step_time_s, clock.expired)
     if not proof.complete or proof.draft is None:
         return tried
