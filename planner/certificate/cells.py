@@ -18,7 +18,12 @@ TRIES, COARSE_TRIES = (2.0, 2.0, 2.0, 1.0, 0.0), (2.0, 0.0)
 """Weights of the tries; the multiplier is bisected from one to the next, at 0 it is none."""
 
 WIDE, LISTED, NARROW, FINEST = 1.2, 1.03, 1.01, 1.003
-PAIRS, FIRST_NODES, NODES, LAST_NODES = 40, 60, 500, 5_000
+PAIRS, WORK, LAST_WORK = 40, 30_000_000, 250_000_000
+"""Most pairs of stages and micro-batches with labels; most extensions of labels of a cell."""
+
+NODES, LAST_NODES = 1_000_000, 10_000_000
+"""Most choices that a list looks at in a narrow cell and in one of the finest."""
+
 HARVEST = 4
 """Numbers of stages whose templates are looked at in every cell."""
 
@@ -212,7 +217,7 @@ def _listed(
     """The cells that enumeration does not close either."""
     left: list[int] = []
     last = piece.ratio <= FINEST
-    nodes = LAST_NODES if last else NODES if piece.ratio <= NARROW else FIRST_NODES
+    nodes = LAST_NODES if last else NODES if piece.ratio <= NARROW else 0
     for r in cells.tolist():
         answer = OVERFLOW
         if np.count_nonzero(state.profit[r] > 0) <= PAIRS and not expired():
@@ -232,6 +237,7 @@ def _enumerated(
     cell = Cell(low, high, float(state.scale[r]) * case.goal.samples / low, weight, 1)
     deepest, layers = state.profit.shape[1] - 1, case.offer.tail.shape[1] - 1
     space = _work_space(deepest, layers)
+    space.left[0] = LAST_WORK if piece.ratio <= FINEST else WORK
     answer, stages, p = enumerate_cell(case, cell, state.profit[r], nodes, space)
     if answer == BROKEN:
         shape = piece.offer, tuple(stages[:p, 0].tolist()), tuple(stages[:p, 1].tolist())

@@ -21,14 +21,12 @@ from planner.certificate.label_kernel import (
     cheapest_from,
     in_flight,
     labels,
+    most_rest,
     stage_time,
 )
 from planner.certificate.relaxed import Offer
 
 COMPLETE, BROKEN, OVERFLOW = 0, 1, 2
-
-WORK = 50_000
-"""Extensions of labels that count as much as a node of the list."""
 
 simulate_1f1b = one_f_one_b.simulate
 simulate_gpipe = gpipe.simulate
@@ -105,12 +103,12 @@ def _child(frame: Frame, x: Labels, stack: Stack, pair: Pair, d: int) -> tuple[b
         return False, 0, 0.0
     before, longest = stack.phase[d] == 1, stack.turn[d] == 1
     stack.turn[d] = 1 if before and not longest else 0
-    u, added = stage_time(case, cell, worth, (o, n, j), d == 0, longest)
+    u, lines = stage_time(case, worth, (o, n, j), d == 0, longest)
     phase = 1 if before and not longest else 0
-    seconds = stack.seconds[d] + (added if before else cell.weight * added)
-    possible = not longest or u >= cell.low_s * (1 - ROUND)
-    spare = case.goal.budget_s * (1 + ROUND) - seconds
-    if not possible or spare < 0:
+    spare = case.goal.budget_s * (1 + ROUND) - stack.seconds[d]
+    spare = most_rest(lines, spare) if longest else spare - lines[0]
+    seconds = case.goal.budget_s * (1 + ROUND) - spare
+    if spare < 0 or (longest and u < cell.low_s * (1 - ROUND)):
         return False, phase, seconds
     rest = cheapest_from(x, phase, j - 1, left, int(spare / worth.step_s))
     return bool(stack.chips[d] + case.tolls[o] + rest <= worth.chips), phase, seconds
@@ -131,7 +129,7 @@ def _push(case: Case, stack: Stack, pair: Pair, d: int, phase: int, seconds: flo
 def _listed(frame: Frame, x: Labels, stack: Stack, pair: Pair, nodes: int) -> tuple[int, int]:
     """Depth-first over the templates of the pair; one that runs stays on the stack.
 
-    Returns the answer and the nodes that are left.
+    Returns the answer and how many choices may still be looked at.
     """
     case, cell, worth = frame
     d = 0
@@ -139,6 +137,9 @@ def _listed(frame: Frame, x: Labels, stack: Stack, pair: Pair, nodes: int) -> tu
     stack.left[0], stack.phase[0] = case.offer.tail.shape[1] - 1, 1
     stack.seconds[0] = stack.chips[0] = stack.before[0] = 0.0
     while d >= 0:
+        nodes -= 1
+        if nodes < 0:
+            return OVERFLOW, 0
         if stack.option[d] >= len(case.tolls):
             d -= 1
             continue
@@ -151,9 +152,6 @@ def _listed(frame: Frame, x: Labels, stack: Stack, pair: Pair, nodes: int) -> tu
         possible, phase, seconds = _child(frame, x, stack, pair, d)
         if not possible:
             continue
-        nodes -= 1
-        if nodes < 0:
-            return OVERFLOW, 0
         if d < pair.stages - 1:
             _push(case, stack, pair, d, phase, seconds)
             d += 1
@@ -169,18 +167,17 @@ def enumerate_cell(
     """Looks at every pair (p, m) of positive ``profit`` (P + 1, M + 1) of the cell.
 
     COMPLETE when none is left; BROKEN with the stages (option, layers) of a template that runs
-    and pays less than it earns, and their number; OVERFLOW when more than ``nodes``, or as
-    much work on labels, are needed. x: work space.
+    and pays less than it earns, and their number; OVERFLOW when more than ``nodes`` choices, or
+    more extensions than the labels have left, are needed. x: work space.
     """
     deepest = profit.shape[0] - 1
-    x.left[0] = nodes * WORK
     stages = np.zeros((deepest, 2), np.int32)
     whole, real = np.zeros((5, deepest + 1), np.int64), np.zeros((3, deepest + 1))
     stack = Stack(whole[0], whole[1], whole[2], whole[3], whole[4], real[0], real[1], real[2])
     for m in range(1, profit.shape[1]):
         if not (profit[:, m] > 0).any():
             continue
-        worth = labels(case, cell, m, deepest, x)
+        worth = labels(case, cell, m, profit[:, m] > 0, x)
         if x.left[0] < 0:
             return OVERFLOW, stages, 0
         for p in range(1, deepest + 1):

@@ -1,9 +1,10 @@
 """The cheapest ends of a pipeline by the time that they take (a kernel).
 
 For one cell and number of micro-batches a *label* is the cost in chips and the time of the last j
-stages with n layers, ``after`` as in ``pricing_kernel``. Time is the left side of lemma 2 at a
-fixed weight, with the true seconds of the longest stage; a label that costs and takes no less than
-another goes. So nothing is traded between chips and time, unlike under a multiplier.
+stages with n layers, ``after`` as in ``pricing_kernel``. Until the longest stage is among them its
+time is that of one micro-batch through them; then it is the left side of lemma 2 at whichever
+weight makes it largest, with the true seconds of the longest stage. A label that costs and takes no
+less than another goes. So nothing is traded between chips and time, unlike under a multiplier.
 Within one step of time the least cost and the least time of all labels are kept together, which
 errs low (``docs/theory/certificate.md``, 3).
 """
@@ -21,9 +22,7 @@ from planner.certificate.cell_terms import (
     Case,
     Cell,
     end_seconds,
-    idle_saved,
     room,
-    warm_at,
 )
 
 STEPS = 1024
@@ -48,10 +47,36 @@ class Labels(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """What a stage of n layers may be: entries start[n] to start[n + 1], none beating another."""
+    """What a stage of n layers may be: entries start[n] to start[n + 1], none beating another.
+
+    seconds: (N, 3). A longest stage before others that take R makes ``max_k seconds[k] + k R``
+    of them; any other stage adds the same three times.
+    """
 
     start: IntArray
     toll: FloatArray
+    seconds: FloatArray
+
+
+class Position(NamedTuple):
+    """Stages at one position from the end: neither first nor longest; longest; first; both."""
+
+    inner: Choices
+    lead: Choices
+    first: Choices
+    alone: Choices
+
+
+class Heads(NamedTuple):
+    """Least of what the stages before the last j must add that hold n layers.
+
+    chips: cost, (2, P + 1, L + 1); seconds: time, both: cost and time at the cell's price,
+    (3, 2, P + 1, L + 1) by the weight of the time after the longest stage. Then 0: the longest
+    stage is yet to come, 1: it is among the last j.
+    """
+
+    chips: FloatArray
+    both: FloatArray
     seconds: FloatArray
 
 
@@ -96,80 +121,150 @@ def in_flight(case: Case, worth: Worth, j: int) -> int:
 
 @nb.njit(cache=True, nogil=True)
 def stage_time(
-    case: Case, cell: Cell, worth: Worth, at: tuple[int, int, int], first: bool, longest: bool
-) -> tuple[float, float]:
-    """F + B of option o with n layers at position j, and what it adds to the time of a label.
-
-    at: (o, n, j). A longest stage adds all its micro-batches.
-    """
+    case: Case, worth: Worth, at: tuple[int, int, int], first: bool, longest: bool
+) -> tuple[float, tuple[float, float, float]]:
+    """F + B of option o with n layers at position j, and its ``Choices.seconds``; at: (o, n, j)."""
     o, n, j = at
     ends, ahead = end_seconds(case.offer, o, j, first)
     u = ends + case.offer.work[o] * n
     hop = case.offer.hand_over[o] if j > 1 else 0.0
     tail = case.offer.tail[o, n] if first else 0.0
     if not longest:
-        return u, u + hop + tail
+        t = u + hop + tail
+        return u, (t, t, t)
     f = ahead + case.offer.forward[o] * n
-    saved = warm_at(case.regime, j) * idle_saved(cell.weight, u, f)
-    return u, worth.m * u - saved + cell.weight * hop + tail
+    t, warm = worth.m * u + tail, 0 if case.regime.gpipe else min(j, worth.m) - 1
+    once = t + hop - warm * min(f, u - f)
+    twice = once + hop - warm * max(f, u - f) if worth.m > j and not case.regime.gpipe else -NONE
+    return u, (t, once, twice)
+
+
+@nb.njit(cache=True, nogil=True)
+def with_rest(lines: FloatArray, rest_s: float) -> float:
+    """Time of a longest stage and of what comes after it, which takes ``rest_s``."""
+    return float(max(lines[0], lines[1] + rest_s, lines[2] + 2.0 * rest_s))
+
+
+@nb.njit(cache=True, nogil=True)
+def most_rest(lines: tuple[float, float, float], spare_s: float) -> float:
+    """The largest ``rest_s`` with which a longest stage takes ``spare_s``; negative if none."""
+    if lines[0] > spare_s:
+        return -NONE
+    return min(spare_s - lines[1], 0.5 * (spare_s - lines[2]))
 
 
 @nb.njit(cache=True, nogil=True)
 def _choices(case: Case, cell: Cell, worth: Worth, j: int, first: bool, longest: bool) -> Choices:
     """All stages at position j that no other of as many layers beats."""
     layers, size = case.offer.tail.shape[1] - 1, len(case.tolls)
+    top, most = _tops(case, cell, in_flight(case, worth, j), j, first)
     start = np.zeros(layers + 2, np.int64)
-    toll, seconds = np.empty(size * (layers + 1)), np.empty(size * (layers + 1))
-    kept, end = in_flight(case, worth, j), 0
-    for n in range(1, layers + 1):
+    toll, seconds, end = np.empty(size * most), np.empty((size * most, 3)), 0
+    for n in range(1, most + 1):
         start[n] = end
         for o in range(size):
-            if n > room(case.offer, o, j, kept, first):
+            if n > top[o]:
                 continue
-            u, t = stage_time(case, cell, worth, (o, n, j), first, longest)
-            if u > cell.high_s * (1 + ROUND) or (longest and u < cell.low_s * (1 - ROUND)):
-                continue
-            end = _keep(toll, seconds, start[n], end, (case.tolls[o], t))
-    start[layers + 1] = end
+            u, t = stage_time(case, worth, (o, n, j), first, longest)
+            if not (longest and u < cell.low_s * (1 - ROUND)):
+                end = _keep(toll, seconds, start[n], end, (case.tolls[o], *t))
+    start[most + 1 :] = end
     return Choices(start, toll[:end].copy(), seconds[:end].copy())
 
 
 @nb.njit(cache=True, nogil=True)
+def _tops(case: Case, cell: Cell, kept: int, j: int, first: bool) -> tuple[IntArray, int]:
+    """Most layers of every option at position j by room and time, (O,), and the largest of them."""
+    top = np.zeros(len(case.tolls), np.int64)
+    for o in range(len(top)):
+        ends, _ = end_seconds(case.offer, o, j, first)
+        spare = cell.high_s * (1 + ROUND) - ends
+        if spare > 0:
+            held = int(spare / case.offer.work[o] + ROUND)
+            top[o] = min(held, room(case.offer, o, j, kept, first))
+    return top, int(top.max())
+
+
+@nb.njit(cache=True, nogil=True)
+def _position(case: Case, cell: Cell, worth: Worth, j: int) -> Position:
+    return Position(
+        _choices(case, cell, worth, j, False, False),
+        _choices(case, cell, worth, j, False, True),
+        _choices(case, cell, worth, j, True, False),
+        _choices(case, cell, worth, j, True, True),
+    )
+
+
+@nb.njit(cache=True, nogil=True)
 def _keep(
-    toll: FloatArray, seconds: FloatArray, start: int, end: int, new: tuple[float, float]
+    toll: FloatArray,
+    seconds: FloatArray,
+    start: int,
+    end: int,
+    new: tuple[float, float, float, float],
 ) -> int:
     """Adds a choice to those from start to end unless one beats it; drops those that it beats."""
     for k in range(start, end):
-        if toll[k] <= new[0] and seconds[k] <= new[1]:
+        t = seconds[k]
+        if toll[k] <= new[0] and t[0] <= new[1] and t[1] <= new[2] and t[2] <= new[3]:
             return end
     left = start
     for k in range(start, end):
-        if not (new[0] <= toll[k] and new[1] <= seconds[k]):
-            toll[left], seconds[left] = toll[k], seconds[k]
+        t = seconds[k]
+        if new[0] > toll[k] or new[1] > t[0] or new[2] > t[1] or new[3] > t[2]:
+            toll[left] = toll[k]
+            seconds[left] = seconds[k]
             left += 1
-    toll[left], seconds[left] = new
+    toll[left], seconds[left, 0], seconds[left, 1], seconds[left, 2] = new
     return left + 1
 
 
 @nb.njit(cache=True, nogil=True)
-def _before(case: Case, cell: Cell, worth: Worth, j: int, price: float) -> FloatArray:
-    """Least cost of n layers before position j, with time at a price, (L + 1,)."""
-    offer, layers = case.offer, case.offer.tail.shape[1] - 1
-    kept = in_flight(case, worth, j + 1)
-    each, least = np.full(layers + 1, NONE), np.full(layers + 1, NONE)
-    for o in range(len(case.tolls)):
-        most = max(offer.inner[o, kept], offer.first[o, kept])
-        for n in range(1, layers + 1):
-            if n > most or offer.work[o] * n > cell.high_s * (1 + ROUND):
-                break
-            v = case.tolls[o] + price * (offer.work[o] * n + offer.hand_over[o])
-            each[n] = min(each[n], v)
-    least[0] = 0.0
-    for n in range(1, layers + 1):
-        for k in range(1, n + 1):
-            if each[k] < NONE / 2:
-                least[n] = min(least[n], each[k] + least[n - k])
+def _lower(
+    now: FloatArray, rest: FloatArray, choices: Choices, by: tuple[float, float, int], ends: bool
+) -> None:
+    """``now[n] = min toll + price seconds + rest[n - k]``; with ``ends`` nothing is left of n.
+
+    by: prices of a unit of cost and of a second, and which seconds.
+    """
+    for k in range(1, len(now)):
+        for c in range(choices.start[k], choices.start[k + 1]):
+            v = by[0] * choices.toll[c] + by[1] * choices.seconds[c, by[2]]
+            if ends:
+                now[k] = min(now[k], v)
+                continue
+            for n in range(k + 1, len(now)):
+                now[n] = min(now[n], v + rest[n - k])
+
+
+@nb.njit(cache=True, nogil=True)
+def _least(
+    every: list[Position], weight: int, price: tuple[float, float], asked: NDArray[np.bool_]
+) -> FloatArray:
+    """A table of ``Heads``; price: of a unit of cost and of a second; asked: by stages."""
+    deepest, layers = len(every), len(every[0].inner.start) - 2
+    least = np.full((2, deepest + 1, layers + 1), NONE)
+    by, after = (price[0], price[1], weight), (price[0], weight * price[1], 0)
+    for j in range(deepest, 0, -1):
+        x = every[j - 1]
+        _lower(least[1, j - 1], least[1, j], x.inner, by, False)
+        _lower(least[0, j - 1], least[0, j], x.inner, after, False)
+        _lower(least[0, j - 1], least[1, j], x.lead, by, False)
+        if asked[j]:
+            _lower(least[1, j - 1], least[1, j], x.first, by, True)
+            _lower(least[0, j - 1], least[0, j], x.alone, by, True)
     return least
+
+
+@nb.njit(cache=True, nogil=True)
+def _heads(every: list[Position], price: float, weights: int, asked: NDArray[np.bool_]) -> Heads:
+    """weights: how many of 0, 1, 2 are told apart."""
+    shape = (weights, 2, len(every) + 1, len(every[0].inner.start) - 1)
+    both, seconds = np.empty(shape), np.empty(shape)
+    for weight in range(weights):
+        both[weight] = _least(every, weight, (1.0, price), asked)
+        seconds[weight] = _least(every, weight, (0.0, 1.0), asked)
+    return Heads(_least(every, 0, (1.0, 0.0), asked), both, seconds)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -207,24 +302,36 @@ class Frame(NamedTuple):
     worth: Worth
 
 
-class Limits(NamedTuple):
-    """Least costs before a position by chips and with time, and what the longest stage adds."""
+@nb.njit(cache=True, nogil=True)
+def _hopeless(
+    frame: Frame, heads: Heads, at: tuple[int, int, int], cost: float, seconds: float
+) -> bool:
+    """Whether no stages before can complete a label within worth and budget.
 
-    chips: FloatArray
-    both: FloatArray
-    longest: float
+    at: phase, stages and the layers that are missing.
+    """
+    case, cell, worth = frame
+    after, j, n = at
+    budget = case.goal.budget_s * (1 + ROUND)
+    if cost + heads.chips[after, j, n] > worth.chips:
+        return True
+    for weight in range(len(heads.both)):
+        t = weight * seconds if after == 0 else seconds
+        late = t + heads.seconds[weight, after, j, n] > budget
+        if late or cost + cell.price * t + heads.both[weight, after, j, n] > worth.both:
+            return True
+        if after == 1:
+            break
+    return False
 
 
 @nb.njit(cache=True, nogil=True)
 def _spread(
-    frame: Frame, x: Labels, move: tuple[int, int, int], choices: Choices, limits: Limits
+    frame: Frame, x: Labels, move: tuple[int, int, int], choices: Choices, heads: Heads
 ) -> None:
     """Puts every choice before the labels of move[0] at j - 1; they become labels of move[1]."""
-    (case, cell, worth), (source, target, j) = frame, move
-    layers = case.offer.tail.shape[1] - 1
-    budget = case.goal.budget_s * (1 + ROUND)
-    scale = cell.weight if target == 0 else 1.0
-    more = cell.price * limits.longest if target == 0 else 0.0
+    worth, (source, target, j) = frame.worth, move
+    layers = x.low.shape[2] - 1
     for n in range(layers):
         if x.low[source, j - 1, n] > x.high[source, j - 1, n]:
             continue
@@ -237,11 +344,11 @@ def _spread(
             if x.left[0] < 0:
                 return
             for k in range(1, layers - n):
-                rest, both = limits.chips[layers - n - k], limits.both[layers - n - k]
+                at = target, j, layers - n - k
                 for c in range(choices.start[k], choices.start[k + 1]):
-                    cost, t = held + choices.toll[c], old + scale * choices.seconds[c]
-                    priced = cost + cell.price * t + both + more
-                    if t <= budget and cost + rest <= worth.chips and priced <= worth.both:
+                    cost, lines = held + choices.toll[c], choices.seconds[c]
+                    t = old + lines[0] if source == target else with_rest(lines, old)
+                    if not _hopeless(frame, heads, at, cost, t):
                         _put(x, (target, j, n + k), cost, t, int(t / worth.step_s))
 
 
@@ -253,49 +360,47 @@ def _finish(case: Case, worth: Worth, x: Labels, source: int, j: int, choices: C
     for n in range(layers):
         low, high = x.low[source, j - 1, n], x.high[source, j - 1, n]
         for c in range(choices.start[layers - n], choices.start[layers - n + 1]):
+            lines = choices.seconds[c]
             for b in range(low, high + 1):
-                t = x.seconds[source, j - 1, n, b] + choices.seconds[c]
-                if t <= budget and x.cost[source, j - 1, n, b] + choices.toll[c] <= worth.chips:
+                old = x.seconds[source, j - 1, n, b]
+                if old >= NONE / 2 or x.cost[source, j - 1, n, b] + choices.toll[c] > worth.chips:
+                    continue
+                if (old + lines[0] if source == 1 else with_rest(lines, old)) <= budget:
                     return True
     return False
 
 
 @nb.njit(cache=True, nogil=True)
-def _longest(case: Case, cell: Cell, worth: Worth, stages: int) -> float:
-    """Least seconds that the longest stage adds beyond those of any other stage."""
-    warm = warm_at(case.regime, stages)
-    times = worth.m - 1 - 0.5 * warm * cell.weight
-    return times * (cell.low_s if times >= 0 else cell.high_s)
-
-
-@nb.njit(cache=True, nogil=True)
-def labels(case: Case, cell: Cell, m: int, deepest: int, x: Labels) -> Worth:
+def labels(case: Case, cell: Cell, m: int, asked: NDArray[np.bool_], x: Labels) -> Worth:
     """Fills the labels of a cell for m micro-batches; ``whole`` says what is left of it.
 
-    Where ``left`` ends negative they are not complete.
+    asked: by the number of stages, (P + 1,). Where ``left`` ends negative they are not complete.
     """
-    goal = case.goal
+    goal, deepest = case.goal, len(asked) - 1
     most = min(deepest, m - 1) if case.regime.deep else deepest
+    while most > 0 and not asked[most]:
+        most -= 1
     chips = goal.samples * m - goal.toll
     both = chips + cell.price * goal.budget_s
     chips, both = chips + ROUND * abs(chips), both + ROUND * abs(both)
     worth = Worth(m, chips, both, goal.budget_s * (1 + 2 * ROUND) / STEPS, deepest)
     x.whole[:] = False
     x.low[:], x.high[:] = 1, 0
+    if most == 0:
+        return worth
     _put(x, (0, 0, 0), 0.0, 0.0, 0)
-    extra, frame = _longest(case, cell, worth, most), Frame(case, cell, worth)
+    frame = Frame(case, cell, worth)
+    every = [_position(case, cell, worth, j) for j in range(1, most + 1)]
+    heads = _heads(every, cell.price, 3 if case.regime.deep else 2, asked)
     for j in range(1, most + 1):
-        limits = Limits(
-            _before(case, cell, worth, j, 0.0), _before(case, cell, worth, j, cell.price), extra
-        )
-        inner = _choices(case, cell, worth, j, False, False)
-        lead = _choices(case, cell, worth, j, False, True)
-        first = _choices(case, cell, worth, j, True, False)
-        alone = _choices(case, cell, worth, j, True, True)
-        _spread(frame, x, (0, 0, j), inner, limits)
-        _spread(frame, x, (1, 1, j), inner, limits)
-        _spread(frame, x, (0, 1, j), lead, limits)
-        x.whole[j] = _finish(case, worth, x, 1, j, first) or _finish(case, worth, x, 0, j, alone)
+        own = every[j - 1]
+        _spread(frame, x, (0, 0, j), own.inner, heads)
+        _spread(frame, x, (1, 1, j), own.inner, heads)
+        _spread(frame, x, (0, 1, j), own.lead, heads)
+        if asked[j]:
+            x.whole[j] = _finish(case, worth, x, 1, j, own.first) or _finish(
+                case, worth, x, 0, j, own.alone
+            )
         live = False
         for after in range(2):
             for n in range(1, x.low.shape[2]):

@@ -16,6 +16,7 @@ from planner.certificate.relaxed import Offer
 OPTIONS, LAYERS, DEEPEST, BATCH = 3, 5, 4, 12
 SEEDS = range(60)
 PLENTY = 10**6
+ALL = np.ones(DEEPEST + 1, np.bool_)
 
 Template = tuple[tuple[int, ...], tuple[int, ...]]
 """(options, layers) of the stages."""
@@ -132,7 +133,7 @@ def test_a_template_that_runs_is_never_hidden_by_labels(seed: int) -> None:
     x = cell_of_seed(seed)
     known = empty_labels(DEEPEST, LAYERS)
     known.left[0] = PLENTY
-    labels(x.case, x.cell, x.m, DEEPEST, known)
+    labels(x.case, x.cell, x.m, ALL, known)
     running = [t for t in templates(x) if pays(x, t) and simulated(x, t) <= x.case.goal.budget_s]
 
     assert known.left[0] > 0
@@ -145,7 +146,9 @@ def test_a_cell_is_broken_exactly_by_templates_that_run_and_pay(seed: int) -> No
     profit = np.full((DEEPEST + 1, x.m + 1), -1.0)
     stages = [p for p in range(1, DEEPEST + 1) if x.gpipe or (x.m > p) == x.case.regime.deep]
     profit[stages, x.m] = 1.0
-    answer, found, p = enumerate_cell(x.case, x.cell, profit, PLENTY, empty_labels(DEEPEST, LAYERS))
+    known = empty_labels(DEEPEST, LAYERS)
+    known.left[0] = PLENTY
+    answer, found, p = enumerate_cell(x.case, x.cell, profit, PLENTY, known)
     running = {t for t in templates(x) if pays(x, t) and simulated(x, t) <= x.case.goal.budget_s}
 
     assert answer == (BROKEN if running else COMPLETE)
@@ -159,7 +162,7 @@ def test_the_cells_are_of_both_kinds_and_labels_close_some() -> None:
         x = cell_of_seed(seed)
         known = empty_labels(DEEPEST, LAYERS)
         known.left[0] = PLENTY
-        labels(x.case, x.cell, x.m, DEEPEST, known)
+        labels(x.case, x.cell, x.m, ALL, known)
         closed += not known.whole.any()
         broken += any(pays(x, t) and simulated(x, t) <= x.case.goal.budget_s for t in templates(x))
 
@@ -170,7 +173,7 @@ def test_nothing_is_known_before_the_first_label_and_the_least_cost_after_it() -
     x = cell_of_seed(0)
     known = empty_labels(DEEPEST, LAYERS)
     known.left[0] = PLENTY
-    labels(x.case, x.cell, x.m, DEEPEST, known)
+    labels(x.case, x.cell, x.m, ALL, known)
 
     assert cheapest_from(known, 0, 0, 0, STEPS) == 0.0
     assert cheapest_from(known, 1, 0, 0, STEPS) > PLENTY
