@@ -14,11 +14,11 @@ from planner.certificate.enumeration_kernel import BROKEN, COMPLETE, OVERFLOW, e
 from planner.certificate.label_kernel import Labels, empty_labels
 from planner.certificate.pricing_kernel import cheapest, roof
 
-TRIES, COARSE_TRIES = (2.0, 2.0, 2.0, 1.0, 0.0), (2.0, 0.0)
+TRIES, COARSE_TRIES = (2.0, 2.0, 1.0, 1.0, 0.0), (2.0, 0.0)
 """Weights of the tries; the multiplier is bisected from one to the next, at 0 it is none."""
 
 WIDE, LISTED, NARROW, FINEST = 1.2, 1.03, 1.01, 1.003
-PAIRS, WORK, LAST_WORK = 40, 30_000_000, 250_000_000
+PAIRS, WORK, LAST_WORK = 200, 30_000_000, 250_000_000
 """Most pairs of stages and micro-batches with labels; most extensions of labels of a cell."""
 
 NODES, LAST_NODES = 1_000_000, 10_000_000
@@ -39,13 +39,18 @@ class Test:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Cells of one offer and regime; reference: micro-batches that costs count, (R,)."""
+    """Cells of one offer and regime.
+
+    reference: micro-batches that costs count, (R,). shut: pairs of stages and micro-batches that
+    earn nothing, (R, P + 1, M + 1); what is not in it is open.
+    """
 
     offer: int
     regime: Regime
     low_s: FloatArray
     high_s: FloatArray
     reference: IntArray
+    shut: NDArray[np.bool_]
 
     @property
     def ratio(self) -> float:
@@ -60,6 +65,7 @@ class Piece:
             low_s=self.low_s[kept],
             high_s=self.high_s[kept],
             reference=self.reference[kept],
+            shut=self.shut[kept],
         )
 
 
@@ -117,6 +123,7 @@ def price_cells(
         low_s=left.low_s,
         high_s=left.high_s,
         reference=np.maximum(1, worst),
+        shut=state.profit[here] <= 0,
     )
 
 
@@ -131,6 +138,8 @@ def _state(columns: Columns, test: Test, piece: Piece) -> _State:
     most = min(int(test.budget_s / piece.low_s.min()) + 1, columns.batch // samples)
     profit = np.full((size, columns.relaxed.deepest + 1, most + 1), NONE)
     profit[:, 0] = profit[:, :, 0] = -NONE
+    width = min(piece.shut.shape[2], most + 1)
+    profit[:, :, :width][piece.shut[:, :, :width]] = -NONE
     return _State(
         profit=profit, scale=np.ones(size), low=np.zeros(size), high=np.full(size, np.inf)
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from costmodel.schedules import gpipe, one_f_one_b
 from planner.arrays import FloatArray, IntArray
-from planner.certificate.cell_terms import ROUND, Case, Cell, end_seconds, room
+from planner.certificate.cell_terms import NONE, ROUND, Case, Cell, end_seconds, room
 from planner.certificate.label_kernel import (
     Frame,
     Labels,
@@ -167,10 +167,11 @@ def enumerate_cell(
     """Looks at every pair (p, m) of positive ``profit`` (P + 1, M + 1) of the cell.
 
     COMPLETE when none is left; BROKEN with the stages (option, layers) of a template that runs
-    and pays less than it earns, and their number; OVERFLOW when more than ``nodes`` choices, or
-    more extensions than the labels have left, are needed. x: work space.
+    and pays less than it earns, and their number; OVERFLOW when a list needs to look at more than
+    ``nodes`` choices, or labels at more extensions than they have left. Pairs that are closed lose
+    their profit. x: work space.
     """
-    deepest = profit.shape[0] - 1
+    deepest, answer = profit.shape[0] - 1, COMPLETE
     stages = np.zeros((deepest, 2), np.int32)
     whole, real = np.zeros((5, deepest + 1), np.int64), np.zeros((3, deepest + 1))
     stack = Stack(whole[0], whole[1], whole[2], whole[3], whole[4], real[0], real[1], real[2])
@@ -181,12 +182,13 @@ def enumerate_cell(
         if x.left[0] < 0:
             return OVERFLOW, stages, 0
         for p in range(1, deepest + 1):
-            if profit[p, m] <= 0 or not x.whole[p]:
-                continue
-            pair = Pair(p, m)
-            answer, nodes = _listed(Frame(case, cell, worth), x, stack, pair, nodes)
-            if answer == BROKEN:
-                stages[:p, 0], stages[:p, 1] = stack.option[:p], stack.held[:p]
-            if answer != COMPLETE:
-                return answer, stages, p
-    return COMPLETE, stages, 0
+            if profit[p, m] > 0 and x.whole[p]:
+                own, nodes = _listed(Frame(case, cell, worth), x, stack, Pair(p, m), nodes)
+                if own == BROKEN:
+                    stages[:p, 0], stages[:p, 1] = stack.option[:p], stack.held[:p]
+                    return BROKEN, stages, p
+                if own == OVERFLOW:
+                    answer = OVERFLOW
+                    continue
+            profit[p, m] = min(profit[p, m], -NONE)
+    return answer, stages, 0

@@ -24,11 +24,25 @@ from planner.instance import Instance
 FIRST_MARGIN, LEAST_MARGIN = 0.16, 1e-3
 """How far below what is reached the first trial is, and the step at which a box is done."""
 
+SEARCH_MARGIN, LEAST_GAIN, WIDE = 0.02, 0.005, 1.05
+"""Templates are looked for so far below what is reached, in cells no narrower than the ratio, until
+what is reached falls by less than the gain: prices of few templates are poor ones to prove with."""
+
+PATIENCE_S, LONGER = 8.0, 1.3
+"""Seconds of the first long test, and how much longer each later one may take."""
+
 NARROW = 2.0
 """Ratio of the ends of a box that is not cut again."""
 
+MOST_POOLS = 3
+"""More pools than these are proved in one box first."""
+
 QUICK_S = 3.0
-"""A test that took no longer is followed by one much nearer to what is reached."""
+"""Seconds of a short test; one that took no longer is followed by one much nearer to what is
+reached."""
+
+QUICK, SEARCH, LONG = range(3)
+"""Stages of the work on a box: short tests, as long as they close; more templates; long tests."""
 
 BISECTIONS = 14
 PROVABLE = ("1f1b", "gpipe")
@@ -41,7 +55,9 @@ class _Front:
     """A box: what is proved in it, the least time at which a proof failed, its templates.
 
     Times are seconds of pipeline and synchronisation. closed: the last test that was proved;
-    tried_s: the last test of another box that was tried here.
+    tried_s: the last test of another box that was tried here. stage: of the work (``_advance``);
+    searched_s: what was reached when templates were last looked for; patience_s: of a test;
+    long_s: the last test that took longer.
     """
 
     box: Box
@@ -52,6 +68,10 @@ class _Front:
     done: bool = False
     closed: Test | None = None
     tried_s: float = 0.0
+    stage: int = QUICK
+    searched_s: float = np.inf
+    patience_s: float = PATIENCE_S
+    long_s: float = np.inf
 
 
 def prove(
@@ -83,10 +103,13 @@ def prove(
 
 
 def boxes(problem: Problem, instance: Instance) -> tuple[Box, ...]:
-    """Many pipelines, and so few that gradients may stay inside a scale-up domain."""
-    most = min(instance.batch, sum(instance.chips))
-    few = max(problem.cluster.pool(name).scale_up_domain for name in instance.space.pools)
-    if few >= most:
+    """Many pipelines, and so few that gradients may stay inside a scale-up domain.
+
+    With many pools, all at once: tests take long there.
+    """
+    most, pools = min(instance.batch, sum(instance.chips)), instance.space.pools
+    few = max(problem.cluster.pool(name).scale_up_domain for name in pools)
+    if few >= most or len(pools) > MOST_POOLS:
         return (Box(least=1, most=most),)
     return Box(least=few + 1, most=most), Box(least=1, most=few)
 
@@ -117,14 +140,18 @@ def _work(front: _Front, fronts: list[_Front], goal: float, expired: Expired) ->
 
 
 def _advance(front: _Front, goal: float, expired: Expired) -> None:
-    """One test at a trial time, and what follows from it."""
+    """One test at a trial time, and what follows from it, by the stage of the box."""
     upper = min(_reached(front, goal), front.failed_s)
     if upper <= front.proved_s * (1 + LEAST_MARGIN):
         front.done = True
         return
+    if front.stage == SEARCH:
+        _look(front, upper, goal, expired)
+        return
     trial = upper * (1 - front.margin)
-    if trial <= front.proved_s or front.failed_s < np.inf:
-        trial = 0.5 * (front.proved_s + upper)
+    least = min(upper, front.long_s)
+    if not front.proved_s < trial < least or front.failed_s < np.inf:
+        trial = 0.5 * (front.proved_s + least)
     test = _test(front, trial)
     if test is None:
         front.failed_s = trial
@@ -135,18 +162,38 @@ def _advance(front: _Front, goal: float, expired: Expired) -> None:
         _closes(front, test, trial, expired)
 
 
+def _look(front: _Front, upper: float, goal: float, expired: Expired) -> None:
+    """Looks for templates a little below what is reached, in wide cells."""
+    gain, front.searched_s = front.searched_s - upper, upper
+    test = _test(front, upper * (1 - SEARCH_MARGIN))
+    if test is None or (upper < goal and gain < LEAST_GAIN * upper):
+        front.stage = LONG
+        return
+    verdict = sweep(front.columns, test, expired, narrowest=WIDE)
+    if verdict is None or not verdict.found:
+        front.stage = LONG
+    if verdict is not None:
+        front.columns.add([*verdict.found, *verdict.near])
+
+
 def _closes(front: _Front, test: Test, trial: float, expired: Expired) -> bool:
     """Runs the test; what it teaches is kept."""
-    start = monotonic()
-    verdict = sweep(front.columns, test, expired)
+    start, quick = monotonic(), front.stage == QUICK
+    until = start + (QUICK_S if quick else front.patience_s)
+    verdict = sweep(front.columns, test, lambda: expired() or monotonic() > until)
+    if not quick:
+        front.patience_s *= LONGER
     if verdict is None:
+        front.stage, front.long_s = (SEARCH, np.inf) if quick else (LONG, trial)
         return False
     if verdict.closed:
-        front.proved_s, front.closed = trial, test
+        front.proved_s, front.closed, front.long_s = trial, test, np.inf
         front.margin *= 0.25 if monotonic() - start < QUICK_S else 0.5
         return True
     front.columns.add([*verdict.found, *verdict.near])
-    if not verdict.found:
+    if not verdict.found and quick:
+        front.stage = SEARCH
+    elif not verdict.found:
         front.failed_s = trial
     return False
 

@@ -40,6 +40,7 @@ def make_ready() -> None:
         low_s=1.999 * one,
         high_s=2.001 * one,
         reference=np.full(1, 4),
+        shut=np.zeros((1, 3, 1), np.bool_),
     )
     price_cells(
         columns, Test(budget_s=8.5, prices=np.ones(1), toll=0.0), piece, Finding(), lambda: False

@@ -39,10 +39,17 @@ class Verdict:
         self.closed, self.found, self.near = closed, found, near
 
 
-def sweep(columns: Columns, test: Test, expired: Callable[[], bool]) -> Verdict | None:
-    """The verdict; None when the time is over first."""
+def sweep(
+    columns: Columns, test: Test, expired: Callable[[], bool], *, narrowest: float = FINEST
+) -> Verdict | None:
+    """The verdict; None when the time is over first.
+
+    narrowest: ratio of the ends of a cell below which none is cut again.
+    """
     pieces, near = list(_pieces(columns, test)), dict[Shape, float]()
     while pieces:
+        if pieces[0].ratio < narrowest:
+            return Verdict(closed=False, near=_best(near))
         finding = Finding()
         left = _level(columns, test, pieces, finding, expired)
         if left is None:
@@ -133,6 +140,7 @@ def _pieces(columns: Columns, test: Test) -> Iterator[Piece]:
                 low_s=edges[1:],
                 high_s=edges[:-1],
                 reference=top if regime.deep else np.minimum(top, regime.most),
+                shut=np.zeros((count, relaxed.deepest + 1, 1), np.bool_),
             )
 
 
@@ -163,4 +171,5 @@ def _finer(piece: Piece) -> Piece:
         low_s=low,
         high_s=low * step * (1 + 1e-12),
         reference=np.repeat(piece.reference, CUTS),
+        shut=np.repeat(piece.shut, CUTS, axis=0),
     )
