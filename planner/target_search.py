@@ -26,6 +26,7 @@ from planner.placement import place
 from planner.pricing import clipped, with_options
 from planner.search import Found, Scored, proof_clock, search
 from planner.space import clip
+from planner.subclusters import rounded
 from planner.targets.registry import ANY, LAUNCHABLE, maintained_targets, target_called
 from planner.targets.target import Shape, Target
 from planner.values import Alternative
@@ -127,8 +128,10 @@ def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch
 def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
     """The search of one target's space, and of that on a rounder part of an odd cluster."""
     instance = clipped(everything, problem, clip(everything.space, problem, target), target)
+    early = _interleaved_early(problem, instance, target, watch)
     one_run = replace(watch, limit_s=(1.0 - _interleaved_share(instance)) * watch.limit_s)
     found = NOTHING if only_interleaves(instance) else _one_run(problem, instance, target, one_run)
+    found = _joined(found, early)
     before = Outcome(target=target, instance=instance, found=found, best=None)
     return _interleaved(problem, before, watch)
 
@@ -139,6 +142,15 @@ INTERLEAVED_SHARE, LEAST_INTERLEAVED_S = 0.15, 0.5
 
 def _interleaved_share(instance: Instance) -> float:
     return INTERLEAVED_SHARE if interleaves(instance) else 0.0
+
+
+def _interleaved_early(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
+    """Interleaved layouts of one pool, before all others: they are often the fastest there."""
+    if len(instance.chips) > 1 or not interleaves(instance):
+        return NOTHING
+    limit_s = min(LEAST_INTERLEAVED_S, INTERLEAVED_SHARE * watch.limit_s)
+    own = Watch(limit_s=limit_s, progress=lambda _, step_s: watch.saw(step_s))
+    return interleaved_found(problem, instance, target, own, float("inf"))[0]
 
 
 def _interleaved(problem: Problem, before: Outcome, watch: Watch) -> Outcome:
@@ -187,19 +199,6 @@ def _first_meshes(problem: Problem, instance: Instance, watch: Watch, spare_s: f
     """The chains of meshes that their own search finds first: large clusters are often best so."""
     own = Watch(limit_s=spare_s, progress=lambda _, step_s: watch.saw(step_s))
     return family_found(problem, "flagscale", instance, own)[0]
-
-
-SIGNIFICANT_BITS = 4
-
-
-def rounded(chips: int) -> int:
-    """The chips without the last few, so that their number has few significant bits.
-
-    Odd numbers have few divisors, and what they leave idle differs from one to the next; so a
-    search may miss on 1,032 chips what it finds on 1,024.
-    """
-    spare = max(0, chips.bit_length() - SIGNIFICANT_BITS)
-    return chips >> spare << spare
 
 
 def _joined(found: Found, part: Found) -> Found:

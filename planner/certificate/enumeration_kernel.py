@@ -14,16 +14,8 @@ from numpy.typing import NDArray
 from costmodel.schedules import gpipe, one_f_one_b
 from planner.arrays import FloatArray, IntArray
 from planner.certificate.cell_terms import NONE, ROUND, Case, Cell, end_seconds, room
-from planner.certificate.label_kernel import (
-    Frame,
-    Labels,
-    Worth,
-    cheapest_from,
-    in_flight,
-    labels,
-    most_rest,
-    stage_time,
-)
+from planner.certificate.label_choices import Worth, in_flight, most_rest, stage_time
+from planner.certificate.label_kernel import Frame, Labels, cheapest_from, labels
 from planner.certificate.relaxed import Offer
 
 COMPLETE, BROKEN, OVERFLOW = 0, 1, 2

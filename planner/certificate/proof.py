@@ -148,7 +148,8 @@ def _advance(front: _Front, goal: float, expired: Expired) -> None:
     if front.stage == SEARCH:
         _look(front, upper, goal, expired)
         return
-    trial = upper * (1 - front.margin)
+    hopeful = front.stage == QUICK and upper >= goal
+    trial = upper * (1 - (LEAST_MARGIN if hopeful else front.margin))
     least = min(upper, front.long_s)
     if not front.proved_s < trial < least or front.failed_s < np.inf:
         trial = 0.5 * (front.proved_s + least)
