@@ -15,7 +15,8 @@ from planner.meshes import in_rank_order, meshes
 from planner.node_values import with_more
 from planner.pricing import clipped, priced
 from planner.space import clip
-from planner.target_search import SIGNIFICANT_BITS, outcome, rounded
+from planner.subclusters import SIGNIFICANT_BITS, rounded
+from planner.target_search import outcome
 from planner.targets.registry import target_called, targets
 from planner.watch import Watch
 from tests.planner.enumeration import layouts
