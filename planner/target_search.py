@@ -128,7 +128,7 @@ def _shared(problem: Problem, everything: Instance, target: Target, watch: Watch
 def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch) -> Outcome:
     """The search of one target's space, and of that on a rounder part of an odd cluster."""
     instance = clipped(everything, problem, clip(everything.space, problem, target), target)
-    early = _interleaved_early(problem, instance, target, watch)
+    early = NOTHING if only_interleaves(instance) else _early(problem, instance, target, watch)
     one_run = replace(watch, limit_s=(1.0 - _interleaved_share(instance)) * watch.limit_s)
     found = NOTHING if only_interleaves(instance) else _one_run(problem, instance, target, one_run)
     found = _joined(found, early)
@@ -136,21 +136,28 @@ def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch
     return _interleaved(problem, before, watch)
 
 
-INTERLEAVED_SHARE, LEAST_INTERLEAVED_S = 0.15, 0.5
-"""Of all time, for interleaved layouts beside others; seconds that they get in any case."""
+INTERLEAVED_SHARE, EARLY_INTERLEAVED, LEAST_INTERLEAVED_S = 0.15, 0.2, 0.5
+"""Of all time, for interleaved layouts after others and, where they are looked at early, before
+them; seconds that they get in any case."""
 
 
 def _interleaved_share(instance: Instance) -> float:
     return INTERLEAVED_SHARE if interleaves(instance) else 0.0
 
 
-def _interleaved_early(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
-    """Interleaved layouts of one pool, before all others: they are often the fastest there."""
-    if len(instance.chips) > 1 or not interleaves(instance):
-        return NOTHING
-    limit_s = min(LEAST_INTERLEAVED_S, INTERLEAVED_SHARE * watch.limit_s)
-    own = Watch(limit_s=limit_s, progress=lambda _, step_s: watch.saw(step_s))
-    return interleaved_found(problem, instance, target, own, float("inf"))[0]
+def _early(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
+    """What is often fastest on large clusters and on those of one pool."""
+    many, found = sum(instance.chips) >= MANY_CHIPS, NOTHING
+    if many and _has_meshes(target, watch):
+        found = _first_meshes(problem, instance, watch)
+    if interleaves(instance) and (many or len(instance.chips) == 1):
+        own = Watch(
+            limit_s=EARLY_INTERLEAVED * watch.limit_s,
+            progress=lambda _, step_s: watch.saw(step_s),
+        )
+        least_s = _least_s(found.ranked)
+        found = _joined(found, interleaved_found(problem, instance, target, own, least_s)[0])
+    return found
 
 
 def _interleaved(problem: Problem, before: Outcome, watch: Watch) -> Outcome:
@@ -180,24 +187,23 @@ FIRST_MESHES, LEAST_MESHES_S, MANY_CHIPS = 0.15, 1.0, 2048
 and the chips from which they are looked at first, since the other searches take longer there."""
 
 
+def _has_meshes(target: Target, watch: Watch) -> bool:
+    """Whether chains of meshes are looked for beside a space without a shape."""
+    return target.name == ANY and FIRST_MESHES * watch.limit_s >= LEAST_MESHES_S
+
+
 def _whole_space(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
     """The search of the target's space; without a shape, with what the family's search finds."""
-    spare_s = FIRST_MESHES * watch.limit_s
-    if target.name != ANY or spare_s < LEAST_MESHES_S:
+    if sum(instance.chips) >= MANY_CHIPS or not _has_meshes(target, watch):
         return _search(problem, instance, target, watch)
-    if sum(instance.chips) >= MANY_CHIPS:
-        meshes = _first_meshes(problem, instance, watch, spare_s)
-        return _joined(_search(problem, instance, target, watch), meshes)
-    rest = replace(watch, limit_s=watch.limit_s - spare_s)
+    rest = replace(watch, limit_s=(1.0 - FIRST_MESHES) * watch.limit_s)
     found = _search(problem, instance, target, rest)
-    if found.optimal:
-        return found
-    return _joined(found, _first_meshes(problem, instance, watch, spare_s))
+    return found if found.optimal else _joined(found, _first_meshes(problem, instance, watch))
 
 
-def _first_meshes(problem: Problem, instance: Instance, watch: Watch, spare_s: float) -> Found:
+def _first_meshes(problem: Problem, instance: Instance, watch: Watch) -> Found:
     """The chains of meshes that their own search finds first: large clusters are often best so."""
-    own = Watch(limit_s=spare_s, progress=lambda _, step_s: watch.saw(step_s))
+    own = Watch(limit_s=FIRST_MESHES * watch.limit_s, progress=lambda _, step_s: watch.saw(step_s))
     return family_found(problem, "flagscale", instance, own)[0]
 
 
