@@ -146,7 +146,10 @@ def _interleaved_share(instance: Instance) -> float:
 
 
 def _early(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
-    """What is often fastest on large clusters and on those of one pool."""
+    """What is often fastest on large clusters and on those of one pool.
+
+    Interleaved layouts are looked at again later: here they cut nothing off.
+    """
     many, found = sum(instance.chips) >= MANY_CHIPS, NOTHING
     if many and _has_meshes(target, watch):
         found = _first_meshes(problem, instance, watch)
@@ -156,18 +159,24 @@ def _early(problem: Problem, instance: Instance, target: Target, watch: Watch) -
             progress=lambda _, step_s: watch.saw(step_s),
         )
         least_s = _least_s(found.ranked)
-        found = _joined(found, interleaved_found(problem, instance, target, own, least_s)[0])
+        added, _ = interleaved_found(problem, instance, target, own, least_s)
+        found = _joined(found, replace(added, cut_off=False))
     return found
 
 
 def _interleaved(problem: Problem, before: Outcome, watch: Watch) -> Outcome:
-    """What was found, with the best interleaved layout if it is faster, and the bound on all."""
+    """What was found, with the best interleaved layout if it is faster, and the bound on all.
+
+    More chunks keep more: where nothing else fits, interleaved layouts do not either.
+    """
     instance, target = before.instance, before.target
     first = _first_placed(problem, instance, before.found)
     best_s = first.score.step_time_s if first else float("inf")
     left_s = max(LEAST_INTERLEAVED_S, watch.limit_s - watch.elapsed_s)
     own = Watch(limit_s=left_s, progress=lambda _, step_s: watch.saw(step_s))
     added, bound_s = interleaved_found(problem, instance, target, own, best_s)
+    if first is None and not only_interleaves(instance):
+        added = replace(added, cut_off=False)
     found = _joined(before.found, added)
     best = _first_placed(problem, instance, found)
     return replace(before, found=found, best=best, interleaved_s=bound_s)

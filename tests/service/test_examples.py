@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "cluster.yaml").write_text(cluster, encoding="utf-8")
     job = {"global_batch_size": 64, "sequence_length": 4096}
     case = {"name": "one", "model": "llama3-8b", "cluster": "hybrid-64", "job": job}
-    suite = json.dumps({"cases": [case | {"time_limit_s": 3}]})
+    suite = json.dumps({"cases": [case | {"time_limit_s": 8}]})
     (path / "suite.yaml").write_text(suite, encoding="utf-8")
     plan = shlex.split(f"plan llama3-70b hybrid-64 {JOB} --time-limit 3")
     assert run([*plan, "-o", str(path / "plan.json")]) == 0
