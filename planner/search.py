@@ -1,6 +1,6 @@
 """The search: candidates of every family, exact scores, local improvement, and proof when small."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from planner.chain_search import chains, subset_chains
@@ -179,3 +179,18 @@ def _proved(instance: Instance, found: Found, watch: Watch) -> Found:
         optimal=proof.complete,
         cut_off=(found.cut_off or clock.expired()) and not proof.complete,
     )
+
+
+def joined(found: Found, part: Found) -> Found:
+    """What was found, and what was found in a part of the space."""
+    return replace(
+        found,
+        ranked=tuple(sorted((*found.ranked, *part.ranked), key=lambda s: s.rank)),
+        evaluated=found.evaluated + part.evaluated,
+        cut_off=found.cut_off or part.cut_off,
+    )
+
+
+def least_s(ranked: Sequence[Scored]) -> float:
+    """Step time of the first; infinite of none, as when an enumeration finds nothing at all."""
+    return ranked[0].score.step_time_s if ranked else float("inf")

@@ -1,6 +1,6 @@
 """Searches the space of one target, or of all maintained ones, on one table of prices."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from costmodel.problem import Problem
@@ -24,7 +24,7 @@ from planner.mesh_search import (
 from planner.pins import pinned
 from planner.placement import place
 from planner.pricing import clipped, with_options
-from planner.search import Found, Scored, proof_clock, search
+from planner.search import Found, Scored, joined, least_s, proof_clock, search
 from planner.space import clip
 from planner.subclusters import rounded
 from planner.targets.registry import ANY, LAUNCHABLE, maintained_targets, target_called
@@ -100,7 +100,7 @@ def _of_family(
     first, bound_s = family_found(problem, target.name, instance, own)
     beside_s = BESIDE_FAMILY * watch.limit_s
     rest = Watch(limit_s=beside_s, progress=lambda _, step_s: watch.saw(step_s))
-    found = _joined(_search(problem, instance, target, rest), first)
+    found = joined(_search(problem, instance, target, rest), first)
     before = Outcome(target=target, instance=instance, found=found, best=None, bound_s=bound_s)
     return _interleaved(problem, before, watch)
 
@@ -131,7 +131,7 @@ def outcome(problem: Problem, everything: Instance, target: Target, watch: Watch
     early = NOTHING if only_interleaves(instance) else _early(problem, instance, target, watch)
     one_run = replace(watch, limit_s=(1.0 - _interleaved_share(instance)) * watch.limit_s)
     found = NOTHING if only_interleaves(instance) else _one_run(problem, instance, target, one_run)
-    found = _joined(found, early)
+    found = joined(found, early)
     before = Outcome(target=target, instance=instance, found=found, best=None)
     return _interleaved(problem, before, watch)
 
@@ -158,9 +158,8 @@ def _early(problem: Problem, instance: Instance, target: Target, watch: Watch) -
             limit_s=EARLY_INTERLEAVED * watch.limit_s,
             progress=lambda _, step_s: watch.saw(step_s),
         )
-        least_s = _least_s(found.ranked)
-        added, _ = interleaved_found(problem, instance, target, own, least_s)
-        found = _joined(found, replace(added, cut_off=False))
+        added, _ = interleaved_found(problem, instance, target, own, least_s(found.ranked))
+        found = joined(found, replace(added, cut_off=False))
     return found
 
 
@@ -177,7 +176,7 @@ def _interleaved(problem: Problem, before: Outcome, watch: Watch) -> Outcome:
     added, bound_s = interleaved_found(problem, instance, target, own, best_s)
     if first is None and not only_interleaves(instance):
         added = replace(added, cut_off=False)
-    found = _joined(before.found, added)
+    found = joined(before.found, added)
     best = _first_placed(problem, instance, found)
     return replace(before, found=found, best=best, interleaved_s=bound_s)
 
@@ -187,7 +186,7 @@ def _one_run(problem: Problem, instance: Instance, target: Target, watch: Watch)
     found = _whole_space(problem, instance, target, watch)
     rounder = replace(instance, chips=tuple(rounded(chips) for chips in instance.chips))
     if rounder.chips != instance.chips and not found.optimal and not watch.expired():
-        found = _joined(found, _search(problem, rounder, target, watch))
+        found = joined(found, _search(problem, rounder, target, watch))
     return found
 
 
@@ -207,23 +206,13 @@ def _whole_space(problem: Problem, instance: Instance, target: Target, watch: Wa
         return _search(problem, instance, target, watch)
     rest = replace(watch, limit_s=(1.0 - FIRST_MESHES) * watch.limit_s)
     found = _search(problem, instance, target, rest)
-    return found if found.optimal else _joined(found, _first_meshes(problem, instance, watch))
+    return found if found.optimal else joined(found, _first_meshes(problem, instance, watch))
 
 
 def _first_meshes(problem: Problem, instance: Instance, watch: Watch) -> Found:
     """The chains of meshes that their own search finds first: large clusters are often best so."""
     own = Watch(limit_s=FIRST_MESHES * watch.limit_s, progress=lambda _, step_s: watch.saw(step_s))
     return family_found(problem, "flagscale", instance, own)[0]
-
-
-def _joined(found: Found, part: Found) -> Found:
-    """What was found, and what was found in a part of the space."""
-    return replace(
-        found,
-        ranked=tuple(sorted((*found.ranked, *part.ranked), key=lambda s: s.rank)),
-        evaluated=found.evaluated + part.evaluated,
-        cut_off=found.cut_off or part.cut_off,
-    )
 
 
 def _search(problem: Problem, instance: Instance, target: Target, watch: Watch) -> Found:
@@ -305,14 +294,9 @@ def _whole(instance: Instance, watch: Watch, shape: Shape) -> Found:
         found,
         ranked=tuple(ranked),
         evaluated=found.evaluated + len(added.ranked),
-        optimal=found.optimal and _least_s(ranked) >= _least_s(found.ranked),
+        optimal=found.optimal and least_s(ranked) >= least_s(found.ranked),
         cut_off=not found.optimal and (found.cut_off or added.cut_off),
     )
-
-
-def _least_s(ranked: Sequence[Scored]) -> float:
-    """Step time of the first; infinite of none, as when an enumeration finds nothing at all."""
-    return ranked[0].score.step_time_s if ranked else float("inf")
 
 
 def _within(instance: Instance, results: Iterable[tuple[Draft, Score]]) -> list[Result]:
