@@ -92,6 +92,7 @@ class PlanRequest(Question):
         default=10.0,
         gt=0,
         le=MAX_TIME_LIMIT_S,
+        strict=True,
         allow_inf_nan=False,
         description="seconds that the search may take",
     )
@@ -111,10 +112,18 @@ class PlanRequest(Question):
         default="time", description="step time, cost per token, or chips for a deadline"
     )
     tokens: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="to train on, for a deadline"
+        default=None,
+        gt=0,
+        strict=True,
+        allow_inf_nan=False,
+        description="to train on, for a deadline",
     )
     deadline_hours: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="hours that training may take"
+        default=None,
+        gt=0,
+        strict=True,
+        allow_inf_nan=False,
+        description="hours that training may take",
     )
 
 
