@@ -51,6 +51,19 @@ def interleaved_found(
     return found, max(floor_s, result.bound_s)
 
 
+PROOF_SHARE = 0.25
+"""Of the seconds of a proof, for the bound on interleaved layouts."""
+
+
+def longer_bound(
+    problem: Problem, instance: Instance, target: Target, step_s: float, seconds: float
+) -> float:
+    """The bound on all interleaved layouts after so many seconds; 0 without any."""
+    if seconds <= 0:
+        return 0.0
+    return interleaved_found(problem, instance, target, Watch(limit_s=seconds), step_s)[1]
+
+
 def whole_bound(instance: Instance, bound: Bound, interleaved_s: float, step_s: float) -> Bound:
     """The lesser of a bound on everything else and of the one on interleaved layouts.
 

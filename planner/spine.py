@@ -17,7 +17,7 @@ from planner.bound import EXACT
 from planner.certificate import certified
 from planner.family_search import family_bound
 from planner.instance import Instance, layout_of
-from planner.interleaved_search import whole_bound
+from planner.interleaved_search import PROOF_SHARE, longer_bound, whole_bound
 from planner.kernels import make_ready
 from planner.placement import place
 from planner.pricing import priced
@@ -108,8 +108,11 @@ def _explained(problem: Problem, tried: list[Outcome], watch: Watch, prove_s: fl
     bound = bound_for(instance, step_s, optimal=found.optimal and best.best is found.best)
     bound = family_bound(best.target.name, layout, step_s, bound, best.bound_s)
     effort = _effort(tried, best, watch)
-    bound = certified(problem, instance, bound, 0.0 if best.bound_s else prove_s)
-    bound = whole_bound(instance, bound, best.interleaved_s, step_s)
+    prove_s = 0.0 if best.bound_s else prove_s
+    clock = Watch(limit_s=prove_s)
+    longer_s = longer_bound(problem, instance, best.target, step_s, PROOF_SHARE * prove_s)
+    bound = certified(problem, instance, bound, prove_s - clock.elapsed_s)
+    bound = whole_bound(instance, bound, max(best.interleaved_s, longer_s), step_s)
     return Plan(
         problem=problem,
         target=best.target.label,
